@@ -16,7 +16,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** The meters count what was called, from their binding to their end. */
-@Timeout(60)
+@Timeout(600)
 class CommunicatorMetricsTest {
   private final SimpleMeterRegistry registry = new SimpleMeterRegistry();
 

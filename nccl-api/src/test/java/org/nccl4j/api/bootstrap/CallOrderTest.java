@@ -16,7 +16,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 
 /** Collective calls of several threads of a rank. */
-@Timeout(60)
+@Timeout(600)
 class CallOrderTest {
   private final CallOrder order = new CallOrder(Duration.ofSeconds(30));
   private final List<Integer> calls = new CopyOnWriteArrayList<>();
@@ -42,9 +42,9 @@ class CallOrderTest {
     CallOrder.Turn second = order.take();
     FutureTask<Void> third = call(order.take(), 3);
     FutureTask<Void> other = call(second, 2);
-    call(first, 1).get(30, TimeUnit.SECONDS);
-    other.get(30, TimeUnit.SECONDS);
-    third.get(30, TimeUnit.SECONDS);
+    call(first, 1).get(300, TimeUnit.SECONDS);
+    other.get(300, TimeUnit.SECONDS);
+    third.get(300, TimeUnit.SECONDS);
     assertEquals(List.of(1, 2, 3), calls);
   }
 
@@ -73,7 +73,7 @@ class CallOrderTest {
     calls.add(1);
     first.close();
     first.close();
-    third.get(30, TimeUnit.SECONDS);
+    third.get(300, TimeUnit.SECONDS);
     order.enter().close();
     assertEquals(List.of(1, 3), calls);
   }
@@ -85,7 +85,7 @@ class CallOrderTest {
     order.enter().close();
     calls.add(1);
     outer.close();
-    next.get(30, TimeUnit.SECONDS);
+    next.get(300, TimeUnit.SECONDS);
     assertEquals(List.of(1, 2), calls);
   }
 

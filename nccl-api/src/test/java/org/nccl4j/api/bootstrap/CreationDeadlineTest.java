@@ -20,7 +20,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 
 /** One deadline for all that it takes to make a communicator. */
-@Timeout(120)
+@Timeout(600)
 class CreationDeadlineTest {
   private static final Duration SHORT = Duration.ofMillis(1500);
 

@@ -24,7 +24,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 
 /** An observer and the root's answers, without communicators: ranks are threads. */
-@Timeout(300)
+@Timeout(600)
 class JobObserverTest {
   private static final Duration LONG = Duration.ofSeconds(200);
   private static final int STATE_BYTES = 500;

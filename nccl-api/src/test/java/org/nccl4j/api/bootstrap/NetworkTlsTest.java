@@ -27,7 +27,7 @@ import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.api.wire.tls.TlsFiles;
 
 /** Control messages and data of networks over TLS, with both ends on one thread. */
-@Timeout(60)
+@Timeout(600)
 class NetworkTlsTest {
   private static final int MESSAGES = Boolean.getBoolean("nccl4j.thorough") ? 2000 : 500;
   private static final byte[] GREETING = "nobody reads this".getBytes(StandardCharsets.US_ASCII);

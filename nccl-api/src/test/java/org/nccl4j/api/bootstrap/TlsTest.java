@@ -33,7 +33,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 
 /** The bootstrap by TLS, with certificates of a test's authorities. */
-@Timeout(120)
+@Timeout(600)
 class TlsTest {
   @TempDir private Path directory;
 

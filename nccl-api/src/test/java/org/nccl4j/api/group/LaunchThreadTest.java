@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Work that is handed to a thread, one piece at a time. */
-@Timeout(120)
+@Timeout(600)
 class LaunchThreadTest {
   private final AtomicReference<Thread> runs = new AtomicReference<>();
   private final LaunchThread thread =
@@ -60,7 +60,7 @@ class LaunchThreadTest {
                 throw new IllegalStateException(e);
               }
             }));
-    assertTrue(begun.await(60, TimeUnit.SECONDS));
+    assertTrue(begun.await(300, TimeUnit.SECONDS));
     thread.closeLater();
     assertTrue(runs.get().isAlive());
     goOn.countDown();
@@ -97,7 +97,7 @@ class LaunchThreadTest {
         thread.give(
             () -> {
               try {
-                go.await(60, TimeUnit.SECONDS);
+                go.await(300, TimeUnit.SECONDS);
               } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
               }

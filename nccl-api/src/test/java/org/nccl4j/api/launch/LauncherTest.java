@@ -57,7 +57,7 @@ class LauncherTest {
     launcher.enter();
     CompletableFuture<NcclException> waiting = failureOfEnter(launcher);
     kernels.abort(new InternalErrorException("rank 1 has failed", "look at rank 1"));
-    assertTrue(waiting.get(30, TimeUnit.SECONDS).getMessage().contains("rank 1 has failed"));
+    assertTrue(waiting.get(300, TimeUnit.SECONDS).getMessage().contains("rank 1 has failed"));
   }
 
   @Test
@@ -66,7 +66,7 @@ class LauncherTest {
     launcher.enter();
     CompletableFuture<NcclException> waiting = failureOfEnter(launcher);
     launcher.close(Duration.ZERO);
-    assertEquals(ErrorId.CLOSED, waiting.get(30, TimeUnit.SECONDS).id());
+    assertEquals(ErrorId.CLOSED, waiting.get(300, TimeUnit.SECONDS).id());
   }
 
   @Test

@@ -33,7 +33,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 
 /** The state of a job by HTTP: of simulated ranks, and of jobs that cannot be asked. */
-@Timeout(120)
+@Timeout(600)
 class JobServerTest {
   private static final String TYPE = "Content-Type: ";
   private static final int RANKS = 1024;

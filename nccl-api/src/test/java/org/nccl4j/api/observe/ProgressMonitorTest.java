@@ -51,13 +51,13 @@ class ProgressMonitorTest {
     ProgressMonitor first = watch(broken, 1, toldOfBroken);
     ProgressMonitor second = watch(sound, 2, told);
     try {
-      assertTrue(looks.await(60, TimeUnit.SECONDS), "it is looked at again and again");
+      assertTrue(looks.await(300, TimeUnit.SECONDS), "it is looked at again and again");
       failure.set(new RemoteException("rank 1 is gone", "restart it"));
-      assertTrue(told.await(60, TimeUnit.SECONDS), "a failure of the other is told");
+      assertTrue(told.await(300, TimeUnit.SECONDS), "a failure of the other is told");
       assertTrue(idle.get() > 0);
       assertEquals(1, toldOfBroken.getCount());
       ofBroken.set(new RemoteException("rank 2 is gone", "restart it"));
-      assertTrue(toldOfBroken.await(60, TimeUnit.SECONDS), "and so is its own");
+      assertTrue(toldOfBroken.await(300, TimeUnit.SECONDS), "and so is its own");
     } finally {
       first.close();
       second.close();
@@ -75,7 +75,7 @@ class ProgressMonitorTest {
           looks.incrementAndGet();
           begun.countDown();
           try {
-            assertTrue(goOn.await(60, TimeUnit.SECONDS));
+            assertTrue(goOn.await(300, TimeUnit.SECONDS));
           } catch (InterruptedException e) {
             throw new IllegalStateException(e);
           }
@@ -86,7 +86,7 @@ class ProgressMonitorTest {
     ProgressMonitor other =
         watch(kernels(several::countDown, new AtomicReference<>()), 2, new CountDownLatch(1));
     try {
-      assertTrue(begun.await(60, TimeUnit.SECONDS));
+      assertTrue(begun.await(300, TimeUnit.SECONDS));
       FutureTask<Void> closing =
           new FutureTask<>(
               () -> {
@@ -103,8 +103,8 @@ class ProgressMonitorTest {
       assertThrows(TimeoutException.class, () -> closing.get(100, TimeUnit.MILLISECONDS));
       int before = looks.get();
       goOn.countDown();
-      closing.get(60, TimeUnit.SECONDS);
-      assertTrue(several.await(60, TimeUnit.SECONDS), "the others are looked at again");
+      closing.get(300, TimeUnit.SECONDS);
+      assertTrue(several.await(300, TimeUnit.SECONDS), "the others are looked at again");
       assertEquals(before, looks.get());
     } finally {
       goOn.countDown();
@@ -140,8 +140,8 @@ class ProgressMonitorTest {
     ProgressMonitor second =
         watch(kernels(ofOther::countDown, new AtomicReference<>()), 2, new CountDownLatch(1));
     try {
-      assertTrue(looks.await(50, TimeUnit.SECONDS));
-      assertTrue(ofOther.await(50, TimeUnit.SECONDS));
+      assertTrue(looks.await(300, TimeUnit.SECONDS));
+      assertTrue(ofOther.await(300, TimeUnit.SECONDS));
     } finally {
       first.close();
       second.close();

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.NcclException;
 
-@Timeout(60)
+@Timeout(600)
 class ProxyThreadTest {
   /** A handler runs before the memory that it touches is freed. */
   @Test
@@ -26,7 +26,7 @@ class ProxyThreadTest {
         () -> {
           begun.countDown();
           try {
-            assertTrue(goOn.await(50, TimeUnit.SECONDS));
+            assertTrue(goOn.await(300, TimeUnit.SECONDS));
           } catch (InterruptedException e) {
             throw new IllegalStateException(e);
           }
@@ -34,7 +34,7 @@ class ProxyThreadTest {
         };
     ProxyThread proxy = new ProxyThread("slow", List.of(slow));
     proxy.start();
-    assertTrue(begun.await(50, TimeUnit.SECONDS));
+    assertTrue(begun.await(300, TimeUnit.SECONDS));
     CompletableFuture<Boolean> stopped =
         CompletableFuture.supplyAsync(
             () -> {
@@ -43,7 +43,7 @@ class ProxyThreadTest {
             });
     assertThrows(TimeoutException.class, () -> stopped.get(100, TimeUnit.MILLISECONDS));
     goOn.countDown();
-    assertTrue(stopped.get(50, TimeUnit.SECONDS), "it has ended, and the thread is interrupted");
+    assertTrue(stopped.get(300, TimeUnit.SECONDS), "it has ended, and the thread is interrupted");
   }
 
   /** The question for work that is left fails like the work itself. */
@@ -65,7 +65,7 @@ class ProxyThreadTest {
     CompletableFuture<NcclException> told = new CompletableFuture<>();
     proxy.onFailure(told::complete);
     proxy.start();
-    NcclException failure = told.get(50, TimeUnit.SECONDS);
+    NcclException failure = told.get(300, TimeUnit.SECONDS);
     assertTrue(failure.getMessage().contains("no idea"), failure::getMessage);
     assertTrue(proxy.isIdle());
     assertTrue(proxy.stop());
@@ -82,17 +82,17 @@ class ProxyThreadTest {
         () -> {
           begun.countDown();
           try {
-            assertTrue(goOn.await(50, TimeUnit.SECONDS));
+            assertTrue(goOn.await(300, TimeUnit.SECONDS));
           } catch (InterruptedException e) {
             throw new IllegalStateException(e);
           }
           return 0;
         });
     CompletableFuture<Integer> turn = CompletableFuture.supplyAsync(proxy::doWork);
-    assertTrue(begun.await(50, TimeUnit.SECONDS));
+    assertTrue(begun.await(300, TimeUnit.SECONDS));
     assertFalse(proxy.neglect());
     goOn.countDown();
-    turn.get(50, TimeUnit.SECONDS);
+    turn.get(300, TimeUnit.SECONDS);
     assertTrue(proxy.neglect());
   }
 

@@ -45,7 +45,7 @@ import org.nccl4j.device.symmetric.ShareableMemory;
  * Windows of three ranks that one thread of each rank registers while another one makes NVLS: all
  * ranks agree on which windows are reached by multicast.
  */
-@Timeout(60)
+@Timeout(600)
 class WindowCoverTest {
   private static final int N = 3;
   private static final Duration LONG = Duration.ofSeconds(30);

@@ -36,7 +36,7 @@ import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.support.KeptMemory;
 
 /** Windows of three ranks of this process, without kernels and transports. */
-@Timeout(60)
+@Timeout(600)
 class WindowRegistryTest {
   private static final int N = 3;
 

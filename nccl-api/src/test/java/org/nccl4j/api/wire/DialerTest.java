@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Addresses at which nobody answers. */
-@Timeout(60)
+@Timeout(600)
 class DialerTest {
   private static final Duration BOUND = Duration.ofSeconds(9);
 

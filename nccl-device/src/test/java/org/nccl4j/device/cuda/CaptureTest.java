@@ -39,7 +39,7 @@ import org.nccl4j.operation.Protocol;
  * Calls of this and other threads while a stream is captured, with a recording driver that
  * invalidates the capture as the real one does.
  */
-@Timeout(120)
+@Timeout(600)
 class CaptureTest {
   private static final int GLOBAL = 0; // CU_STREAM_CAPTURE_MODE_GLOBAL, what PyTorch captures with
   private static final int BLOCKING = 0; // CU_STREAM_DEFAULT

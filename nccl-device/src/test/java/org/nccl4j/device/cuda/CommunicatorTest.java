@@ -371,17 +371,17 @@ class CommunicatorTest extends AgainstFakeCuda {
       communicator.explainDeadlines(
           () -> {
             asked.countDown();
-            assertDoesNotThrow(() -> answer.await(60, TimeUnit.SECONDS));
+            assertDoesNotThrow(() -> answer.await(300, TimeUnit.SECONDS));
             return "rank 1 never came";
           });
       communicator.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
       CompletableFuture<?> observer = CompletableFuture.runAsync(communicator::failure);
-      assertTrue(asked.await(60, TimeUnit.SECONDS));
+      assertTrue(asked.await(300, TimeUnit.SECONDS));
       CompletableFuture<?> user = CompletableFuture.runAsync(stream::synchronize);
       assertThrows(TimeoutException.class, () -> user.get(50, TimeUnit.MILLISECONDS));
       answer.countDown();
-      observer.get(60, TimeUnit.SECONDS);
-      var error = assertThrows(ExecutionException.class, () -> user.get(60, TimeUnit.SECONDS));
+      observer.get(300, TimeUnit.SECONDS);
+      var error = assertThrows(ExecutionException.class, () -> user.get(300, TimeUnit.SECONDS));
       assertTrue(error.getMessage().contains("; rank 1 never came"), error.getMessage());
     }
   }

@@ -36,7 +36,7 @@ import org.nccl4j.operation.Protocol;
  * network cards: it copies from and to users' buffers, as kernels tell it, or slots.
  */
 @Tag("gpu")
-@Timeout(120)
+@Timeout(600)
 class ExposedSendGpuTest {
   private static final Duration DEADLINE = Duration.ofSeconds(20);
   private static final int CHANNELS = 2;

@@ -26,7 +26,7 @@ import org.nccl4j.device.cuda.driver.LaunchGates;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /** Memory that is closed beside launches, against the recording driver. */
-@Timeout(120)
+@Timeout(600)
 class LaunchGatesTest extends AgainstFakeCuda {
   private static final int ROUNDS = 2_000;
   private static final int LOOKS = 100; // a launch takes some time

@@ -29,7 +29,7 @@ import org.nccl4j.operation.Protocol;
  */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(120)
+@Timeout(600)
 class OtherGraphsGpuTest {
   private static final int RELAXED = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
   private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING

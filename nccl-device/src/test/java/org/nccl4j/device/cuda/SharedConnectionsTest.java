@@ -299,7 +299,7 @@ class SharedConnectionsTest extends AgainstFakeCuda {
   }
 
   @Test
-  @Timeout(60)
+  @Timeout(600)
   void streamsDoNotKeepClosedCommunicators() {
     CudaKernelCommunicator child = child(parent, 3, 0);
     launch(child, 0);

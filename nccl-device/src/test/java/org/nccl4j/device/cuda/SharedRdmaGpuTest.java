@@ -18,7 +18,7 @@ import org.nccl4j.device.shm.OwnedFd;
 /** Memory for network cards of one GPU, beside the host's, that another GPU writes. */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(60)
+@Timeout(600)
 class SharedRdmaGpuTest {
   private static final int BYTES = 1_000_003;
 

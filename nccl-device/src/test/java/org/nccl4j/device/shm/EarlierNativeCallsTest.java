@@ -15,7 +15,7 @@ import org.junit.jupiter.api.io.TempDir;
  * Memory is mapped rightly also where somebody used jnr-ffi before this library could configure it,
  * when jnr-ffi passes the sixth of exactly six integers wrong.
  */
-@Timeout(60)
+@Timeout(600)
 final class EarlierNativeCallsTest {
   /** A library of somebody else's. */
   public interface Somebody {

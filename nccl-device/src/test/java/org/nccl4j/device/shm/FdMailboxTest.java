@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.SystemErrorException;
 
-@Timeout(60)
+@Timeout(600)
 final class FdMailboxTest {
   private static final MemoryIO MEMORY = MemoryIO.getInstance();
   private static final byte[] SECRET = "0123456789abcdef".getBytes(UTF_8);

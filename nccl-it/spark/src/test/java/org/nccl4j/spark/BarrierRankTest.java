@@ -25,7 +25,7 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
 
 /** Ranks of a barrier stage, with threads in the place of Spark's executors. */
-@Timeout(120)
+@Timeout(600)
 class BarrierRankTest {
   private static final int TASKS = 3;
   private static final long QUICK_NANOS = Duration.ofSeconds(50).toNanos();

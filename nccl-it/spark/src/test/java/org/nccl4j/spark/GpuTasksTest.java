@@ -19,7 +19,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.device.cuda.CudaDevice;
 
 /** Tasks with addresses of GPUs, on the fake driver, which runs no kernels. */
-@Timeout(120)
+@Timeout(600)
 class GpuTasksTest {
   private static final Path BUILD = Path.of("..", "..", "nccl-device/src/test/c/build-fake.sh");
 

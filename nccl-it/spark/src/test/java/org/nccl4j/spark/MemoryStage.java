@@ -10,7 +10,7 @@ import java.util.function.IntFunction;
 
 /** A barrier stage whose tasks are threads of this process, in Spark's place. */
 final class MemoryStage {
-  private static final int PATIENCE_SECONDS = 60;
+  private static final int PATIENCE_SECONDS = 300;
 
   /** The work of a task. */
   interface Work<R> {

@@ -25,7 +25,7 @@ import org.nccl4j.it.api.RankJvm;
 record BuiltLibrary(Path folder) {
   private static final Path SOURCES = Path.of("src", "main", "c");
   private static final Path PROGRAMS = Path.of("src", "test", "c", "abi");
-  private static final long PATIENCE_SECONDS = 120;
+  private static final long PATIENCE_SECONDS = 300;
 
   /** The end of a program. */
   record Ran(int status, String output) {}

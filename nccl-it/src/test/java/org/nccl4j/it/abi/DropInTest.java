@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.it.nvls.FakeGpuProcess;
 
 /** Programs in C run on libnccl.so.2, on the host and on GPUs of the fake driver. */
-@Timeout(300)
+@Timeout(600)
 class DropInTest {
   private static final Map<String, String> HOST = Map.of("NCCL4J_DEVICE", "host");
 

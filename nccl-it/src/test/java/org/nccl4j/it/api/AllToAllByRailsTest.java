@@ -22,7 +22,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Operation;
 
 /** All-to-alls by rails, among ranks of this process that say they are on several hosts. */
-@Timeout(240)
+@Timeout(600)
 class AllToAllByRailsTest {
   private static final CommunicatorConfig PLAIN = CommunicatorConfig.defaults();
   static final CommunicatorConfig RAILS = PLAIN.with("NCCL_ALGO", "alltoall:rails");

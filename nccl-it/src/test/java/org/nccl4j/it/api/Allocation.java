@@ -53,20 +53,20 @@ final class Allocation {
   /** Rounds on a rank's thread until in one of them nothing is allocated, or there were many. */
   void measure(Round work) throws Exception {
     threads.add(Thread.currentThread());
-    round.await(60, TimeUnit.SECONDS);
+    round.await(300, TimeUnit.SECONDS);
     for (int n = 0; n < ROUNDS && least >= operations; n++) {
       work.run();
-      round.await(60, TimeUnit.SECONDS);
+      round.await(300, TimeUnit.SECONDS);
     }
   }
 
   /** All rounds, also after one in which nothing is allocated: of ranks in several processes. */
   void measureAll(Round work) throws Exception {
     threads.add(Thread.currentThread());
-    round.await(60, TimeUnit.SECONDS);
+    round.await(300, TimeUnit.SECONDS);
     for (int n = 0; n < FEW_ROUNDS; n++) {
       work.run();
-      round.await(60, TimeUnit.SECONDS);
+      round.await(300, TimeUnit.SECONDS);
     }
   }
 

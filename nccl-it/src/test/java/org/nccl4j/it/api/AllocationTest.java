@@ -19,7 +19,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 
 /** A warmed-up operation allocates nothing, from the call to the kernel's end. */
-@Timeout(120)
+@Timeout(600)
 class AllocationTest {
   private static final int OPERATIONS = 2000;
 

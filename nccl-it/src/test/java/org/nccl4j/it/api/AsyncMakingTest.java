@@ -35,7 +35,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 
 /** Communicators made without waiting: all by one thread, which could not wait for any. */
-@Timeout(120)
+@Timeout(600)
 class AsyncMakingTest {
   private static final CommunicatorConfig DEFAULTS = CommunicatorConfig.defaults();
 
@@ -48,14 +48,14 @@ class AsyncMakingTest {
   private static <T> List<T> all(List<CompletableFuture<T>> futures) throws Exception {
     List<T> results = new ArrayList<>();
     for (CompletableFuture<T> future : futures) {
-      results.add(future.get(60, TimeUnit.SECONDS));
+      results.add(future.get(300, TimeUnit.SECONDS));
     }
     return results;
   }
 
   private static NcclException failure(CompletableFuture<?> future) {
     ExecutionException e =
-        assertThrows(ExecutionException.class, () -> future.get(60, TimeUnit.SECONDS));
+        assertThrows(ExecutionException.class, () -> future.get(300, TimeUnit.SECONDS));
     return (NcclException) e.getCause();
   }
 
@@ -92,7 +92,7 @@ class AsyncMakingTest {
     assertSums(all(joining));
     assertSums(
         Communicator.initAllAsync(Collections.nCopies(3, Devices.host()), DEFAULTS)
-            .get(60, TimeUnit.SECONDS));
+            .get(300, TimeUnit.SECONDS));
   }
 
   @Test
@@ -156,7 +156,7 @@ class AsyncMakingTest {
         }
       }
       for (FutureTask<Float> sum : sums) {
-        assertEquals(4, sum.get(60, TimeUnit.SECONDS));
+        assertEquals(4, sum.get(300, TimeUnit.SECONDS));
       }
       assertSums(all(splits).stream().map(Optional::orElseThrow).toList());
     }

@@ -18,7 +18,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 
 /** Buffers that are not simply allocated: wrapped, and larger than a byte buffer can be. */
-@Timeout(120)
+@Timeout(600)
 class BufferTest {
   @Test
   void aDirectBufferIsUsedInPlace() {

@@ -19,7 +19,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 
 /** Ranks whose settings would have them choose different ways are told so, and do not start. */
-@Timeout(120)
+@Timeout(600)
 class ChoosingSettingsTest {
   private static List<CompletableFuture<Communicator>> make(CommunicatorConfig... configs) {
     UniqueId id = UniqueId.create();

@@ -31,7 +31,7 @@ import org.nccl4j.device.cuda.CudaDevice;
  * it, and are freed after it. Needs a GPU, for large groups two.
  */
 @Tag("gpu")
-@Timeout(120)
+@Timeout(600)
 class CloseInGroupGpuTest {
   private static final int COUNT = 64 << 20;
   private static final long BYTES = 4L * COUNT;

@@ -28,7 +28,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 
 /** Memory and streams that are closed between a call in a group and the group's end serve it. */
-@Timeout(60)
+@Timeout(600)
 class CloseInGroupTest {
   /** Large enough that no other mapping of the process is joined to it. */
   private static final int COUNT = 5000;

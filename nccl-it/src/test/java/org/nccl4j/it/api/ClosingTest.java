@@ -30,7 +30,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 
 /** Closing a communicator while something of it runs, waits or is being launched. */
-@Timeout(120)
+@Timeout(600)
 class ClosingTest {
   private static final DataType F32 = DataType.FLOAT32;
   private static final Duration LONG = Duration.ofSeconds(50);
@@ -44,7 +44,7 @@ class ClosingTest {
         (a, b, target, count, type) -> {
           begun.countDown();
           try {
-            assertTrue(goOn.await(50, TimeUnit.SECONDS));
+            assertTrue(goOn.await(300, TimeUnit.SECONDS));
           } catch (InterruptedException e) {
             throw new IllegalStateException(e);
           }
@@ -68,7 +68,7 @@ class ClosingTest {
                       NcclException.class,
                       () -> ranks.run((comm, stream) -> reduceSlowly(comm, stream))));
       try {
-        assertTrue(begun.await(50, TimeUnit.SECONDS));
+        assertTrue(begun.await(300, TimeUnit.SECONDS));
         Communicator first = ranks.communicators.get(0);
         allReduce(first, other);
         first.abort();
@@ -77,11 +77,11 @@ class ClosingTest {
         CompletableFuture<Void> closing = CompletableFuture.runAsync(() -> first.close(LONG));
         assertThrows(TimeoutException.class, () -> closing.get(200, TimeUnit.MILLISECONDS));
         goOn.countDown();
-        closing.get(50, TimeUnit.SECONDS);
+        closing.get(300, TimeUnit.SECONDS);
       } finally {
         goOn.countDown();
       }
-      running.get(50, TimeUnit.SECONDS);
+      running.get(300, TimeUnit.SECONDS);
     }
   }
 
@@ -117,14 +117,14 @@ class ClosingTest {
                             }
                           })));
       thread.start();
-      assertTrue(nearlyFull.await(50, TimeUnit.SECONDS));
+      assertTrue(nearlyFull.await(300, TimeUnit.SECONDS));
       while (!isLent(thread)) {
         Thread.onSpinWait();
       }
       CompletableFuture<Void> closing =
           CompletableFuture.runAsync(() -> first.close(Duration.ZERO));
-      closing.get(30, TimeUnit.SECONDS); // the operations' deadline is later
-      launching.get(30, TimeUnit.SECONDS);
+      closing.get(300, TimeUnit.SECONDS); // the operations' deadline is later
+      launching.get(300, TimeUnit.SECONDS);
       assertThrows(NcclException.class, stream::synchronize);
     }
   }
@@ -145,7 +145,7 @@ class ClosingTest {
       assertThrows(TimeoutException.class, () -> closing.get(20, TimeUnit.MILLISECONDS));
       allReduce(ranks.communicators.get(1), ranks.streams.get(1));
       ranks.streams.get(1).synchronize();
-      closing.get(50, TimeUnit.SECONDS);
+      closing.get(300, TimeUnit.SECONDS);
     }
   }
 

@@ -18,7 +18,7 @@ import org.nccl4j.device.kernel.CallShape;
  * docs/benchmarks/communicators.md.
  */
 @EnabledIfSystemProperty(named = "nccl4j.measure", matches = "true")
-@Timeout(300)
+@Timeout(600)
 class CommunicatorCostTest {
   @Test
   void theRecorder() {

@@ -18,7 +18,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.it.perf.rank.JavaCommand;
 
 /** The effect of NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE on a program's log. */
-@Timeout(300)
+@Timeout(600)
 class DebugFileTest {
   @TempDir private Path directory;
 
@@ -49,7 +49,7 @@ class DebugFileTest {
   }
 
   private String output(String name, Process process) throws Exception {
-    assertTrue(process.waitFor(240, TimeUnit.SECONDS), name);
+    assertTrue(process.waitFor(300, TimeUnit.SECONDS), name);
     return Files.readString(directory.resolve(name + ".output"));
   }
 

@@ -32,7 +32,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 
 /** The same bits again: in another run, another process, and, where asked for, another size. */
-@Timeout(200)
+@Timeout(600)
 class DeterminismTest {
   private static final int RANKS = 3;
   private static final int MOST = 70_000;
@@ -291,7 +291,7 @@ class DeterminismTest {
     for (Process process : processes) {
       String said =
           new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).trim();
-      assertTrue(process.waitFor(180, TimeUnit.SECONDS));
+      assertTrue(process.waitFor(300, TimeUnit.SECONDS));
       assertEquals(Arrays.toString(expected), said);
     }
   }

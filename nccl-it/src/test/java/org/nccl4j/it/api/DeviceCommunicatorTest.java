@@ -29,11 +29,11 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.it.cli.Main;
 
 /** A user's own kernels on the host, and what the device API gives to those on GPUs. */
-@Timeout(120)
+@Timeout(600)
 class DeviceCommunicatorTest {
   private static final int N = 3;
   private static final int COUNT = 5000;
-  private static final Duration PATIENCE = Duration.ofSeconds(60);
+  private static final Duration PATIENCE = Duration.ofSeconds(300);
 
   /** An all-reduce as a user would write it. */
   private static void ownAllReduce(DeviceCommunicator device, Window send, Window recv, int rank) {

@@ -22,10 +22,10 @@ import org.nccl4j.it.api.HangingRank.Mistake;
 import org.nccl4j.it.cli.Main;
 
 /** The output of {@code nccl diagnose --job} on jobs of four processes. */
-@Timeout(300)
+@Timeout(600)
 class DiagnoseJobTest {
   private static final int RANKS = 4;
-  private static final long PATIENCE_NANOS = 120_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   private final List<Process> processes = new ArrayList<>();
   private UniqueId id;

@@ -31,11 +31,11 @@ import org.nccl4j.it.cli.Main;
  * The output of {@code nccl diagnose} on hanging programs of three processes: on live processes,
  * and on recorder files in the test's resources, which -Dnccl4j.record=DIRECTORY writes.
  */
-@Timeout(300)
+@Timeout(600)
 class DiagnoseTest {
   private static final int RANKS = 3;
   private static final String PROCESSES = " \\(process(es)? [0-9, ]+\\)";
-  private static final long PATIENCE_NANOS = 120_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   @TempDir private Path directory;
   private final List<Process> processes = new ArrayList<>();

@@ -27,7 +27,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 
 /** Operations on windows give what they give without, wherever in their windows the buffers are. */
-@Timeout(120)
+@Timeout(600)
 class DirectTest {
   private static final int MOST = 40_000;
 

@@ -24,7 +24,7 @@ import org.nccl4j.device.RedOp;
 /** A rank that closes while another's kernel waits for it. Needs two GPUs. */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(60)
+@Timeout(600)
 class EarlyCloseGpuTest {
   private static final int COUNT = 1 << 20;
 

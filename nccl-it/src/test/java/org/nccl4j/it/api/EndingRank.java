@@ -14,7 +14,7 @@ import org.nccl4j.device.RedOp;
 
 /** A program that calls operations until it has been recorded for a while, and ends then. */
 public final class EndingRank {
-  private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   private EndingRank() {}
 

@@ -32,7 +32,7 @@ import org.nccl4j.device.support.ReceivedError;
 import org.nccl4j.operation.Operation;
 
 /** The kinds of errors: each is used, and stays what it is on its way to others. */
-@Timeout(120)
+@Timeout(600)
 class ErrorIdTest {
   private static final Pattern USE = Pattern.compile("ErrorId\\.([A-Z_]+)");
   private static final Pattern MADE =

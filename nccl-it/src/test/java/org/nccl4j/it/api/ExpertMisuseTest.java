@@ -22,7 +22,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
 /** Exchanges with experts that are closed, suspended or called at the wrong time. */
-@Timeout(120)
+@Timeout(600)
 class ExpertMisuseTest {
   private static final ExpertConfig SIZES =
       new ExpertConfig(4, 8, 2, 4, DataType.FLOAT32, /* fp8= */ false);

@@ -30,7 +30,7 @@ import org.nccl4j.device.cuda.CudaStream;
 
 /** Dispatch to experts and combine by kernels on all GPUs. Needs GPUs. */
 @Tag("gpu")
-@Timeout(120)
+@Timeout(600)
 class ExpertsGpuTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
 

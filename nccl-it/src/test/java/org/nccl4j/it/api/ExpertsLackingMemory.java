@@ -90,7 +90,7 @@ public final class ExpertsLackingMemory {
 
   /** Limits the process's addresses to those that it has and some more, or takes the limit away. */
   private static void limit(Communicator comm, CyclicBarrier barrier, long more) throws Exception {
-    barrier.await(30, TimeUnit.SECONDS);
+    barrier.await(300, TimeUnit.SECONDS);
     if (comm.rank() == 0) {
       String bytes = more < 0 ? "unlimited" : Long.toString(addressBytes() + more);
       Process process =
@@ -103,7 +103,7 @@ public final class ExpertsLackingMemory {
               .start();
       assertEquals(0, process.waitFor());
     }
-    barrier.await(30, TimeUnit.SECONDS);
+    barrier.await(300, TimeUnit.SECONDS);
   }
 
   private static long addressBytes() throws Exception {

@@ -31,7 +31,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 
 /** Dispatch to experts and combine on the host device. */
-@Timeout(120)
+@Timeout(600)
 class ExpertsTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int ROUNDS = 6;
@@ -87,7 +87,7 @@ class ExpertsTest {
     command.add(ExpertsLackingMemory.class.getName());
     Process process = new ProcessBuilder(command).inheritIO().start();
     try {
-      assertTrue(process.waitFor(90, TimeUnit.SECONDS), "it does not end");
+      assertTrue(process.waitFor(300, TimeUnit.SECONDS), "it does not end");
       assertEquals(0, process.exitValue());
     } finally {
       process.destroyForcibly();
@@ -240,7 +240,8 @@ class ExpertsTest {
       for (FutureTask<Void> task :
           ranks.start((comm, stream) -> comm.createExpertExchange(sizes(2 + 2 * comm.rank())))) {
         Throwable cause =
-            assertThrows(ExecutionException.class, () -> task.get(60, TimeUnit.SECONDS)).getCause();
+            assertThrows(ExecutionException.class, () -> task.get(300, TimeUnit.SECONDS))
+                .getCause();
         assertTrue(cause.getMessage().contains("experts=4"), cause.getMessage());
         refused++;
       }

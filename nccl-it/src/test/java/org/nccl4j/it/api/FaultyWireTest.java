@@ -27,7 +27,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** Operations over connections whose bytes come in pieces, late, or not at all. */
-@Timeout(180)
+@Timeout(600)
 class FaultyWireTest {
   private static final int LARGE = 1 << 20;
   private static final String DAMAGED =
@@ -135,7 +135,7 @@ class FaultyWireTest {
               });
       for (FutureTask<Void> task : tasks) {
         Throwable cause =
-            assertThrows(ExecutionException.class, () -> task.get(100, TimeUnit.SECONDS))
+            assertThrows(ExecutionException.class, () -> task.get(300, TimeUnit.SECONDS))
                 .getCause();
         failures.add((NcclException) cause);
       }

@@ -23,7 +23,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.it.cli.Main;
 
 /** The rank that is behind is named on all ranks, at a deadline and by the command. */
-@Timeout(120)
+@Timeout(600)
 class FlightRecorderTest {
   private static CommunicatorConfig deadline(long millis) {
     return CommunicatorConfig.defaults()

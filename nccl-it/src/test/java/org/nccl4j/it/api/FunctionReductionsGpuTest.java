@@ -50,7 +50,7 @@ import org.nccl4j.operation.Operation;
  * the usual places), and one by nvcc. Needs GPUs.
  */
 @Tag("gpu")
-@Timeout(300)
+@Timeout(600)
 class FunctionReductionsGpuTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int[] COUNTS = {1, 3, 1000, 4099, 300_001, 1 << 20};

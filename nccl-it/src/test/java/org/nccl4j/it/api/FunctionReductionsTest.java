@@ -31,7 +31,7 @@ import org.nccl4j.it.api.FunctionRound.Kind;
 import org.nccl4j.operation.Operation;
 
 /** Reductions by users' functions on the host device: of structs, and in the order of the ranks. */
-@Timeout(180)
+@Timeout(600)
 class FunctionReductionsTest {
   private static final String MEMORY = "reductions by functions";
 

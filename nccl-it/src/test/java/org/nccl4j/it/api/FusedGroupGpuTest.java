@@ -37,7 +37,7 @@ import org.nccl4j.it.perf.workload.Segment;
  */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(300)
+@Timeout(600)
 class FusedGroupGpuTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int GUARD = 64;

@@ -33,7 +33,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** Groups launch all of their calls or none, and never wait for what they launch later. */
-@Timeout(120)
+@Timeout(600)
 final class GroupTest {
   private static final DataType F32 = DataType.FLOAT32;
 
@@ -69,7 +69,7 @@ final class GroupTest {
   private static void elsewhere(Runnable calls) throws Exception {
     FutureTask<Void> task = new FutureTask<>(calls, null);
     new Thread(task).start();
-    task.get(60, TimeUnit.SECONDS);
+    task.get(300, TimeUnit.SECONDS);
   }
 
   @Test

@@ -22,7 +22,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 
 /** Operations over the InfiniBand network and a libibverbs that moves data within the process. */
-@Timeout(120)
+@Timeout(600)
 class IbOperationsTest {
   @ParameterizedTest
   @CsvSource({"2, 1000, 1, 0", "3, 100000, 1, 0", "2, 300000, 3, 0", "3, 70000, 2, 1"})

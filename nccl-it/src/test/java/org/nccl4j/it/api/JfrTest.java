@@ -25,7 +25,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** Events for Java Flight Recorder. */
-@Timeout(120)
+@Timeout(600)
 class JfrTest {
   @TempDir private Path directory;
 

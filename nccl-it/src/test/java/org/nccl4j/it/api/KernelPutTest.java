@@ -30,7 +30,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.bind.NativeMemory;
 
 /** Puts and signals of kernels on the host, to ranks of the same host and over sockets. */
-@Timeout(120)
+@Timeout(600)
 class KernelPutTest {
   private static final int WINDOW = (3 << 20) + 4_567;
   private static final int THREADS = 3;
@@ -38,7 +38,7 @@ class KernelPutTest {
   private static final int ROUNDS = 4;
   private static final long SEED = 11;
   private static final byte POISON = (byte) 0xC3;
-  private static final Duration PATIENCE = Duration.ofSeconds(60);
+  private static final Duration PATIENCE = Duration.ofSeconds(300);
 
   private static Ranks on(String hosts) {
     return Ranks.onHosts(hosts, CommunicatorConfig.defaults());

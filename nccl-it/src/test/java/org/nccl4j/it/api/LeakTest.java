@@ -20,7 +20,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 
 /** Communicators that are closed leave nothing: no descriptor, thread, mapping or file. */
-@Timeout(300)
+@Timeout(600)
 class LeakTest {
   private static final int ROUNDS = Boolean.getBoolean("nccl4j.thorough") ? 1000 : 200;
 

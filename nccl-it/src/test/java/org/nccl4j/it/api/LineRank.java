@@ -16,7 +16,7 @@ import org.nccl4j.it.cli.Main;
 
 /** A rank in a process of its own that reads a line for each task, and answers with lines. */
 public final class LineRank implements AutoCloseable {
-  private static final int PATIENCE_SECONDS = 90;
+  private static final int PATIENCE_SECONDS = 300;
 
   private final Process process;
   private final PrintWriter in;

@@ -12,7 +12,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.operation.Operation;
 
 /** Users whose language writes numbers in another way. */
-@Timeout(120)
+@Timeout(600)
 class LocaleTest {
   @Test
   void explanationsHaveDecimalPoints() throws Exception {

@@ -18,7 +18,7 @@ import org.nccl4j.device.RedOp;
  * says how many ranks.
  */
 @Tag("slow")
-@Timeout(400)
+@Timeout(600)
 class ManyRanksTest {
   private static final int RANKS = Integer.getInteger("nccl4j.ranks", 1024);
 

@@ -37,7 +37,7 @@ import org.nccl4j.operation.Operation;
  * Wrong calls that make communicators, configurations and ids, and operations on parts of different
  * sizes: each has its error and its message, and leaves the communicator usable.
  */
-@Timeout(120)
+@Timeout(600)
 class MisuseOfMakingTest {
   private static final DataType F32 = DataType.FLOAT32;
   private static final CommunicatorConfig DEFAULTS = CommunicatorConfig.defaults();

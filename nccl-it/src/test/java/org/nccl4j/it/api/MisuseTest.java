@@ -38,7 +38,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.operation.Operation;
 
 /** Each wrong call has its error and its message, and leaves the communicator usable. */
-@Timeout(120)
+@Timeout(600)
 class MisuseTest {
   private static final DataType F32 = DataType.FLOAT32;
 

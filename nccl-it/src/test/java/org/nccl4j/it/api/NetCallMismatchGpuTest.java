@@ -18,7 +18,7 @@ import org.nccl4j.device.RedOp;
 /** GPUs of two hosts whose ranks make different calls. Needs GPUs. */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(120)
+@Timeout(600)
 class NetCallMismatchGpuTest {
   private static final int COUNT = 1000;
 

@@ -21,7 +21,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 
 /** The costs of network connections, idle and warm. */
-@Timeout(180)
+@Timeout(600)
 class NetCostTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
   private static final int OPERATIONS = 1000;

@@ -15,7 +15,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 
 /** Operations over the network transport, within one process. */
-@Timeout(120)
+@Timeout(600)
 class NetOperationsTest {
   private static CommunicatorConfig net() {
     return CommunicatorConfig.defaults().withTransports(List.of("NET"));

@@ -31,7 +31,7 @@ import org.nccl4j.device.ReductionOperator;
  * Null in the place of any argument of any public method is refused by name with a remedy, unless
  * the method says that it may be null, and changes nothing.
  */
-@Timeout(120)
+@Timeout(600)
 class NullArgumentsTest {
   /** A method and the number of a parameter of it that may be null. */
   private static final Set<String> ALLOWED =

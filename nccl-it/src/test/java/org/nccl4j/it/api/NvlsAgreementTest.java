@@ -27,7 +27,7 @@ import org.nccl4j.operation.Operation;
  * Random elements reduced by NVLS, by rings, by trees and directly: the results differ by no more
  * than the order of the roundings can make them, and not at all where nothing is rounded.
  */
-@Timeout(120)
+@Timeout(600)
 class NvlsAgreementTest {
   private static final int MOST = 4_000;
 

@@ -27,7 +27,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Operation;
 
 /** NVLS that is made at the first operation that takes it, by the emulation. */
-@Timeout(120)
+@Timeout(600)
 class NvlsAtOperationTest {
   private static final int N = 3;
   private static final int COUNT = 10_001;

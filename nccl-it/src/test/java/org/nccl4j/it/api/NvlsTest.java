@@ -37,7 +37,7 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /** NVLink SHARP as a user of the host device has it: emulated, chosen by a setting, or refused. */
-@Timeout(120)
+@Timeout(600)
 class NvlsTest {
   private static final CommunicatorConfig NVLS =
       CommunicatorConfig.defaults().with("NCCL_ALGO", "NVLS");

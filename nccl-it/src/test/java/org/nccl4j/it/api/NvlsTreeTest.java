@@ -20,7 +20,7 @@ import org.nccl4j.operation.Operation;
  * NVLS on several machines, which here are ranks of one process that say they are on different
  * ones, and are connected by sockets.
  */
-@Timeout(120)
+@Timeout(600)
 class NvlsTreeTest {
   private static final CommunicatorConfig TREE =
       CommunicatorConfig.defaults().with("NCCL_ALGO", "NVLSTree");

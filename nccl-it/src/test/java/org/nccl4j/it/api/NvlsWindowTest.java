@@ -28,7 +28,7 @@ import org.nccl4j.device.numeric.FloatFormat;
 import org.nccl4j.operation.Operation;
 
 /** NVLS on buffers in windows, in place: what comes out is what comes out without windows. */
-@Timeout(120)
+@Timeout(600)
 class NvlsWindowTest {
   private static final int MOST = 30_000;
   private static final CommunicatorConfig NVLS =

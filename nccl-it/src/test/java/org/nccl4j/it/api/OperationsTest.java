@@ -22,7 +22,7 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /** Every operation through the user's API, from the user's point of view. */
-@Timeout(120)
+@Timeout(600)
 class OperationsTest {
   private static final int N = 1000;
 

@@ -32,7 +32,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 
 /** Operators beside RedOp's, operations with parts of different sizes, predictions. */
-@Timeout(120)
+@Timeout(600)
 class OperatorsTest {
   private static final DataType F32 = DataType.FLOAT32;
 
@@ -424,7 +424,7 @@ class OperatorsTest {
               },
               ranks.streams.get(0),
               ranks.streams.get(1))
-          .get(60, TimeUnit.SECONDS);
+          .get(300, TimeUnit.SECONDS);
       assertEquals(3, Ranks.floats(a)[9]);
       assertEquals(3, Ranks.floats(b)[0]);
       assertTrue(

@@ -24,7 +24,7 @@ import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RedOp;
 
 /** Communicators that have nothing in common but the order in which they are used. */
-@Timeout(120)
+@Timeout(600)
 class OrderConflictTest {
   static final List<String> ALONE =
       List.of("/usr/bin/unshare", "--map-root-user", "--pid", "--fork", "--mount-proc");
@@ -87,7 +87,7 @@ class OrderConflictTest {
     for (Process process : processes) {
       String said =
           new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).trim();
-      assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+      assertTrue(process.waitFor(300, TimeUnit.SECONDS));
       assertTrue(said.startsWith("in one order it works"), said);
       assertTrue(said.contains("communicators "), said);
       assertTrue(said.contains("weights and gradients") || said.contains("gradients and weights"));

@@ -43,7 +43,7 @@ import org.nccl4j.operation.Operation;
  */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(300)
+@Timeout(600)
 class PatGpuTest {
   private static final int MOST_BYTES = 2 << 20;
   private static final int GUARD = 256;
@@ -344,7 +344,7 @@ class PatGpuTest {
         if (rank != missing) {
           FutureTask<Void> task = done.get(rank);
           String error =
-              assertThrows(ExecutionException.class, () -> task.get(60, TimeUnit.SECONDS))
+              assertThrows(ExecutionException.class, () -> task.get(300, TimeUnit.SECONDS))
                   .getCause()
                   .getMessage();
           System.out.println("rank " + rank + ": " + error);

@@ -17,7 +17,7 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /** All-gather and reduce-scatter by parallel aggregated trees. */
-@Timeout(120)
+@Timeout(600)
 class PatTest {
   private static final CommunicatorConfig PAT =
       CommunicatorConfig.defaults().with("NCCL_ALGO", "PAT");

@@ -27,7 +27,7 @@ import org.nccl4j.device.RedOp;
  * Debug mode compares where buffers lie in windows, before an operation: on GPUs nobody else does,
  * and data would be taken from, or put to, the wrong place.
  */
-@Timeout(120)
+@Timeout(600)
 class PlacementTest {
   private static final int COUNT = 1000;
 

@@ -22,7 +22,7 @@ import org.nccl4j.operation.Operation;
 /** Sums after a probe on GPUs over NVLink, whether or not they have a table. Needs two of them. */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(120)
+@Timeout(600)
 class ProbeGpuTest {
   private static final int[] COUNTS = {1, 1000, 100_000, 3_000_000};
 

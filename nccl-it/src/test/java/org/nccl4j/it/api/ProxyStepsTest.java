@@ -32,7 +32,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.it.sample.CompiledPlugins;
 
 /** Profilers hear of all steps of proxies, in order, and only if they ask. */
-@Timeout(120)
+@Timeout(600)
 class ProxyStepsTest {
   private static final int COUNT = 300_000;
   private static final String NAME = "org.example.steps.Steps";

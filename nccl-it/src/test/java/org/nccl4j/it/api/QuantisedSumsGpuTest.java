@@ -18,7 +18,7 @@ import org.nccl4j.operation.Operation;
 
 /** Quantised all-reduces and reduce-scatters on all GPUs: the bits of the host. Needs GPUs. */
 @Tag("gpu")
-@Timeout(120)
+@Timeout(600)
 class QuantisedSumsGpuTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int REPLAYS = 3;

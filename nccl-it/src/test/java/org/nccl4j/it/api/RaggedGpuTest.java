@@ -27,7 +27,7 @@ import org.nccl4j.device.cuda.CudaStream;
 
 /** All-to-all and all-gather by counts in device memory, on all GPUs. Needs GPUs. */
 @Tag("gpu")
-@Timeout(120)
+@Timeout(600)
 class RaggedGpuTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int CALLS = 12;

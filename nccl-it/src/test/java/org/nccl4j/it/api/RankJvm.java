@@ -25,7 +25,7 @@ public final class RankJvm {
   private static final List<String> SHORT_LIVED =
       List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData");
 
-  private static final int PATIENCE_SECONDS = 60;
+  private static final int PATIENCE_SECONDS = 300;
 
   private RankJvm() {}
 

@@ -33,7 +33,7 @@ class ReadmeTest {
     command.addAll(List.of("-cp", classPath(), source.toString()));
     Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertTrue(process.waitFor(180, TimeUnit.SECONDS));
+    assertTrue(process.waitFor(300, TimeUnit.SECONDS));
     assertEquals(0, process.exitValue(), output);
     assertTrue(output.lines().anyMatch("42.0"::equals), output);
   }

@@ -9,7 +9,7 @@ import org.nccl4j.device.Device;
 /** On all GPUs, with the host device's bits as those of the ranks' order. Needs GPUs. */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(120)
+@Timeout(600)
 class ReductionBitsGpuTest extends ReductionBits {
   @Override
   List<Device> devices() {

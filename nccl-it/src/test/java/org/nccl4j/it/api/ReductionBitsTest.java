@@ -7,7 +7,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.device.Device;
 
 /** On the host device. */
-@Timeout(180)
+@Timeout(600)
 class ReductionBitsTest extends ReductionBits {
   @Override
   List<Device> devices() {

@@ -34,7 +34,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** Memory that each rank registers by itself. */
-@Timeout(120)
+@Timeout(600)
 class RegistrationTest {
   private static final int COUNT = 1000;
 

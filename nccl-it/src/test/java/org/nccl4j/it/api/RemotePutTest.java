@@ -31,7 +31,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 
 /** Puts and signals between ranks that do not reach each other's memory. */
-@Timeout(120)
+@Timeout(600)
 class RemotePutTest {
   private static final CommunicatorConfig DEFAULTS = CommunicatorConfig.defaults();
 
@@ -158,7 +158,7 @@ class RemotePutTest {
                 assertThrows(NcclException.class, () -> comm.signal(2 - comm.rank(), stream)).id());
             try (DeviceMemory memory = alloc(64)) {
               comm.registerWindow(memory);
-              registered.await(60, TimeUnit.SECONDS);
+              registered.await(300, TimeUnit.SECONDS);
               if (comm.rank() == 0) {
                 comm.waitSignal(Map.of(2, 1), stream);
                 NcclException e = assertThrows(NcclException.class, stream::synchronize);

@@ -16,7 +16,7 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /** Broadcast and reduce along the double binary tree, with every rank as the root. */
-@Timeout(120)
+@Timeout(600)
 class RootedTreeTest {
   private static final CommunicatorConfig TREE =
       CommunicatorConfig.defaults().with("NCCL_ALGO", "Tree");

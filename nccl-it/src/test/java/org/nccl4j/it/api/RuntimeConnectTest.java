@@ -35,7 +35,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** Ranks on hosts of their own, which sockets connect when an operation first needs it. */
-@Timeout(120)
+@Timeout(600)
 class RuntimeConnectTest {
   /** To the root, to the next rank and from the one before, at both ends, and a listening one. */
   private static final int BOOTSTRAP_SOCKETS = 5;
@@ -266,7 +266,7 @@ class RuntimeConnectTest {
     Process process =
         new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+    assertTrue(process.waitFor(300, TimeUnit.SECONDS));
     return said;
   }
 

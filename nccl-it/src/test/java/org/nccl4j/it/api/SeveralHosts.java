@@ -33,7 +33,7 @@ final class SeveralHosts {
     }
     List<Communicator> made = new ArrayList<>();
     for (FutureTask<Communicator> task : tasks) {
-      made.add(task.get(60, TimeUnit.SECONDS));
+      made.add(task.get(300, TimeUnit.SECONDS));
     }
     return new Ranks(made);
   }

@@ -22,7 +22,7 @@ import org.nccl4j.device.RedOp;
 /**
  * Ranks that call communicators which share connections in different orders, on the host device.
  */
-@Timeout(120)
+@Timeout(600)
 class SharedOrderTest {
 
   private static List<Communicator> ranks() {

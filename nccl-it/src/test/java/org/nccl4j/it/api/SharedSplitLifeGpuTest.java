@@ -10,7 +10,7 @@ import org.nccl4j.device.Device;
 /** On all GPUs. Needs GPUs. */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(120)
+@Timeout(600)
 class SharedSplitLifeGpuTest extends SharedSplitLife {
   private static final int ROUNDS = 30;
 

@@ -7,7 +7,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.device.Device;
 
 /** On the host device. */
-@Timeout(120)
+@Timeout(600)
 class SharedSplitLifeTest extends SharedSplitLife {
   @Override
   List<Device> devices() {

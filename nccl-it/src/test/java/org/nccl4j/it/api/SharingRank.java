@@ -67,7 +67,7 @@ public final class SharingRank {
         processes.add(new ProcessBuilder(command).inheritIO().start());
       }
       for (Process process : processes) {
-        assertTrue(process.waitFor(90, TimeUnit.SECONDS), "a rank does not end");
+        assertTrue(process.waitFor(300, TimeUnit.SECONDS), "a rank does not end");
         assertEquals(0, process.exitValue());
       }
     } finally {

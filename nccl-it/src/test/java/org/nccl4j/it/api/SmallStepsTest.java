@@ -19,7 +19,7 @@ import org.nccl4j.device.RedOp;
  * buffers of any alignment. One rank goes ahead of the others by more steps than a connection has
  * slots, so that slots of each kind are filled again.
  */
-@Timeout(300)
+@Timeout(600)
 class SmallStepsTest {
   private static final int MOST_BYTES = 300;
 

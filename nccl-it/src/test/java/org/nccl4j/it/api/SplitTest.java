@@ -34,7 +34,7 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /** Communicators that are made of communicators, and how they end. */
-@Timeout(120)
+@Timeout(600)
 class SplitTest {
   private static final CommunicatorConfig DEFAULTS = CommunicatorConfig.defaults();
 
@@ -198,12 +198,12 @@ class SplitTest {
             assertThrows(InvalidArgumentException.class, () -> comm.grow(2, id, DEFAULTS));
             try (Communicator more = comm.grow(3, id, DEFAULTS)) {
               if (comm.rank() == 0) {
-                try (Communicator last = third.get(30, TimeUnit.SECONDS);
+                try (Communicator last = third.get(300, TimeUnit.SECONDS);
                     DeviceStream its = Devices.host().createStream()) {
                   CompletableFuture<Float> theirs =
                       CompletableFuture.supplyAsync(() -> sum(last, its, 10, 3));
                   assertEquals(6, sum(more, stream, 10, 1));
-                  assertEquals(6, theirs.get(30, TimeUnit.SECONDS));
+                  assertEquals(6, theirs.get(300, TimeUnit.SECONDS));
                 }
               } else {
                 assertEquals(6, sum(more, stream, 10, 2));
@@ -236,7 +236,7 @@ class SplitTest {
       ranks.run(
           (comm, stream) -> {
             assertEquals(3, sum(comm, stream, 10, 1 + comm.rank()));
-            comm.finish().get(30, TimeUnit.SECONDS);
+            comm.finish().get(300, TimeUnit.SECONDS);
             InvalidUsageException e =
                 assertThrows(InvalidUsageException.class, () -> sum(comm, stream, 10, 1));
             assertTrue(e.getMessage().contains("after finish"), e.getMessage());

@@ -30,7 +30,7 @@ import org.nccl4j.it.net.OwnPorts;
 import org.nccl4j.it.net.Refusals;
 
 /** Strangers on every port that is open while communicators form, work and end. */
-@Timeout(180)
+@Timeout(600)
 class StrangersTest {
   private static final int ROUNDS = 2;
 
@@ -133,7 +133,7 @@ class StrangersTest {
         }
       }
       stranger.enough = true;
-      int visited = attack.get(60, TimeUnit.SECONDS);
+      int visited = attack.get(300, TimeUnit.SECONDS);
       assertTrue(visited >= 2 * ROUNDS, visited + " ports");
       List<String> ports = refusals.ports();
       assertTrue(ports.size() >= ROUNDS, ports.toString());
@@ -186,7 +186,7 @@ class StrangersTest {
     }
     List<Communicator> made = new ArrayList<>();
     for (CompletableFuture<Communicator> each : joining) {
-      made.add(each.get(60, TimeUnit.SECONDS));
+      made.add(each.get(300, TimeUnit.SECONDS));
     }
     return new Ranks(made);
   }

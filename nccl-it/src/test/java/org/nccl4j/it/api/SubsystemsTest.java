@@ -22,7 +22,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 
 /** The lines of each subsystem with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS. */
-@Timeout(120)
+@Timeout(600)
 class SubsystemsTest {
   private final Logger logger = Logger.getLogger("org.nccl4j");
   private final List<String> lines = new CopyOnWriteArrayList<>();

@@ -20,7 +20,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 
 /** Any thread calls any communicator, and the order of a rank's calls is that of its operations. */
-@Timeout(120)
+@Timeout(600)
 class ThreadsTest {
   private static final int THREADS = 4;
 
@@ -52,7 +52,7 @@ class ThreadsTest {
       }
     }
     for (CompletableFuture<Void> each : all) {
-      each.get(100, TimeUnit.SECONDS);
+      each.get(300, TimeUnit.SECONDS);
     }
   }
 

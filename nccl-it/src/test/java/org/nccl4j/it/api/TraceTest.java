@@ -25,10 +25,10 @@ import org.nccl4j.api.UniqueId;
 import org.nccl4j.it.cli.Main;
 
 /** The timeline that {@code nccl trace} writes of two running processes. */
-@Timeout(300)
+@Timeout(600)
 class TraceTest {
   private static final int RANKS = 2;
-  private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   @TempDir private Path directory;
   private final List<Process> processes = new ArrayList<>();

@@ -32,7 +32,7 @@ import org.nccl4j.device.cuda.CudaStream;
 
 /** Ranks on all GPUs try algorithms in the calls of a job. Needs GPUs. */
 @Tag("gpu")
-@Timeout(120)
+@Timeout(600)
 class TrialsGpuTest {
   private static final int COUNT = 4096;
   private static final int BYTES = COUNT * Integer.BYTES;

@@ -17,7 +17,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 
 /** Communicators that a program makes and forgets. */
-@Timeout(120)
+@Timeout(600)
 final class UnclosedTest {
   private final Logger logger = Logger.getLogger("org.nccl4j");
   private final Queue<String> said = new ConcurrentLinkedQueue<>();

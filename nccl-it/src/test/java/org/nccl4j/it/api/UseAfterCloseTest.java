@@ -24,7 +24,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
 
 /** Using a closed object is an error, except for queries and closing again. */
-@Timeout(120)
+@Timeout(600)
 class UseAfterCloseTest {
   /** Calls that a closed communicator allows. */
   private static final Set<String> HARMLESS = Set.of("abort", "close", "finish", "revoke");

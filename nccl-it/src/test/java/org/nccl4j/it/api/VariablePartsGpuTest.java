@@ -16,7 +16,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 
 /** On all GPUs. Needs GPUs. */
 @Tag("gpu")
-@Timeout(240)
+@Timeout(600)
 class VariablePartsGpuTest extends VariableParts {
   /** The driver takes and gives back memory in pages of this size. */
   private static final long PAGE = 2 << 20;

@@ -14,7 +14,7 @@ import org.nccl4j.device.Device;
 /** On the host device. */
 @Timeout(600)
 class VariablePartsTest extends VariableParts {
-  private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   @Override
   List<Device> devices() {

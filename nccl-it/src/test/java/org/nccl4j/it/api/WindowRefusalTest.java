@@ -23,7 +23,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.SystemErrorException;
 
 /** Windows refuse wrong use on all ranks alike, and the communicator stays usable. */
-@Timeout(120)
+@Timeout(600)
 class WindowRefusalTest {
   private static final int N = 3;
 

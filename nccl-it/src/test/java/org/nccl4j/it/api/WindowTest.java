@@ -26,7 +26,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
 
 /** Windows through the user's API, ranks as threads. */
-@Timeout(120)
+@Timeout(600)
 class WindowTest {
   private static final int N = 3;
 

@@ -493,7 +493,7 @@ class ZeroCopyTest {
                 }
               });
       ExecutionException e =
-          assertThrows(ExecutionException.class, () -> tasks.get(0).get(60, TimeUnit.SECONDS));
+          assertThrows(ExecutionException.class, () -> tasks.get(0).get(300, TimeUnit.SECONDS));
       assertTrue(e.getCause() instanceof NcclException, e.toString());
       ranks.communicators.forEach(Communicator::abort);
     }

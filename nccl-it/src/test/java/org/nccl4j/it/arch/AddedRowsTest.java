@@ -24,7 +24,7 @@ import org.junit.jupiter.api.io.TempDir;
  * them. The host's files are compiled and used; GPUs' kernels go through the preprocessor. {@code
  * SampleTransportTest} does the same with a transport.
  */
-@Timeout(120)
+@Timeout(600)
 class AddedRowsTest {
   private static final Path DEVICE = Path.of("../nccl-device/src/main/java/org/nccl4j/device");
   private static final Path CUDA = Path.of("../nccl-device/src/main/cuda");

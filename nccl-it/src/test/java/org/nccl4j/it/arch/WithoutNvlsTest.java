@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Collectives run without nccl-transport-nvls; rank 0 warns once if the settings ask for NVLS. */
-@Timeout(120)
+@Timeout(600)
 class WithoutNvlsTest {
   private static final String REASON = "nccl-transport-nvls is not on the class path";
 

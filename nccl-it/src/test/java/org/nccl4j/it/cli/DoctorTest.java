@@ -15,7 +15,7 @@ import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(90)
+@Timeout(600)
 final class DoctorTest {
   private final StringWriter out = new StringWriter();
   private final StringWriter err = new StringWriter();

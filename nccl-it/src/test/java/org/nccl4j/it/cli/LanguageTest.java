@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.it.perf.rank.JavaCommand;
 
 /** The command line of users whose language has digits of its own. */
-@Timeout(60)
+@Timeout(600)
 class LanguageTest {
   /** No process has this number. */
   private static final String NOBODY = "2147483647";
@@ -22,7 +22,7 @@ class LanguageTest {
     command.addAll(1, List.of("-Duser.language=fa", "-Duser.country=IR"));
     Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
     String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertTrue(process.waitFor(30, TimeUnit.SECONDS));
+    assertTrue(process.waitFor(300, TimeUnit.SECONDS));
     assertEquals(1, process.exitValue(), said);
     assertTrue(said.contains("process " + NOBODY + " has no flight recorder"), said);
   }

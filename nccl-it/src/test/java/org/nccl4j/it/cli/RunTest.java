@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.api.ChaosRank;
 
-@Timeout(60)
+@Timeout(600)
 final class RunTest {
   private final StringWriter out = new StringWriter();
   private final StringWriter err = new StringWriter();
@@ -124,7 +124,7 @@ final class RunTest {
       }
       command.destroyForcibly();
       for (ProcessHandle rank : ranks) {
-        rank.onExit().get(30, TimeUnit.SECONDS);
+        rank.onExit().get(300, TimeUnit.SECONDS);
       }
     } finally {
       command.destroyForcibly();

@@ -11,7 +11,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The headers for users' kernels, and the example, compile where there is nvcc and no GPU. */
-@Timeout(120)
+@Timeout(600)
 class OwnKernelTest {
   @ParameterizedTest
   @ValueSource(strings = {"sm_80", "sm_90"})

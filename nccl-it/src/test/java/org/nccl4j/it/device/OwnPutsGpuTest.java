@@ -36,7 +36,7 @@ import org.nccl4j.device.cuda.CudaDevice;
  */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(120)
+@Timeout(600)
 class OwnPutsGpuTest {
   private static final int BLOCKS = 8;
   private static final int PUTS = 64;
@@ -84,13 +84,13 @@ class OwnPutsGpuTest {
               task -> new Thread(task, "rank " + own).start()));
     }
     for (CompletableFuture<Void> each : running) {
-      each.get(110, TimeUnit.SECONDS);
+      each.get(300, TimeUnit.SECONDS);
     }
   }
 
   private void meet() {
     try {
-      meeting.await(60, TimeUnit.SECONDS);
+      meeting.await(300, TimeUnit.SECONDS);
     } catch (Exception e) {
       throw new AssertionError(e);
     }

@@ -34,7 +34,7 @@ import org.nccl4j.it.api.RankJvm;
  * Reads the manifests of docs/guides/kubernetes.md, and starts their pods as processes with the
  * environment that Kubernetes would give them. No cluster looks at the manifests.
  */
-@Timeout(120)
+@Timeout(600)
 class KubernetesGuideTest {
   /** Read by {@link LaunchEnvironment}; no settings. */
   private static final Set<String> OF_LAUNCHERS = Set.of("NCCL4J_NRANKS", "NCCL4J_LOCAL_RANK");
@@ -176,7 +176,7 @@ class KubernetesGuideTest {
     /** Waits for its end; returns its ranks' lines. */
     Set<String> end(int status) throws Exception {
       try {
-        assertTrue(process.waitFor(100, TimeUnit.SECONDS), "a pod does not end");
+        assertTrue(process.waitFor(300, TimeUnit.SECONDS), "a pod does not end");
         assertEquals(status, Math.min(1, process.exitValue()), Files.readString(output));
         return Files.readAllLines(output).stream()
             .filter(line -> line.startsWith("rank "))

@@ -28,7 +28,7 @@ import org.nccl4j.device.RedOp;
  */
 public final class LaunchedRank {
   private static final int COUNT = 1031;
-  private static final int PATIENCE_SECONDS = 60;
+  private static final int PATIENCE_SECONDS = 300;
 
   private final Communicator communicator;
   private final DeviceStream stream;

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.api.RankJvm;
 
 /** Needs Open MPI's mpirun; is skipped where there is none. */
-@Timeout(180)
+@Timeout(600)
 final class MpirunTest {
   private static final int RANKS = 4;
 
@@ -50,7 +50,7 @@ final class MpirunTest {
             .redirectOutput(output.toFile())
             .start();
     try {
-      assertTrue(process.waitFor(150, TimeUnit.SECONDS), () -> text(output));
+      assertTrue(process.waitFor(300, TimeUnit.SECONDS), () -> text(output));
       assertEquals(0, process.exitValue(), () -> text(output));
       assertEquals(
           IntStream.range(0, RANKS)

@@ -16,7 +16,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 
 /** A library that is in no system class loader: of a web application, or of Spark's --jars. */
-@Timeout(120)
+@Timeout(600)
 class ClassLoaderTest {
   private static final int DEPLOYMENTS = Boolean.getBoolean("nccl4j.thorough") ? 10 : 6;
 

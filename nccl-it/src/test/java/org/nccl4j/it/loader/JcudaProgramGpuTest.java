@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Timeout;
 
 /** {@link JcudaProgram} on GPUs, in processes of its own: JCuda's library has one class loader. */
 @Tag("gpu")
-@Timeout(120)
+@Timeout(600)
 class JcudaProgramGpuTest {
   @Test
   void ofTheSystemsLoader() throws Exception {

@@ -12,7 +12,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** {@link JcudaProgram} on the fake driver, whose kernels add nothing: both ranks launch. */
-@Timeout(120)
+@Timeout(600)
 class JcudaProgramTest {
   @TempDir static Path folder;
 

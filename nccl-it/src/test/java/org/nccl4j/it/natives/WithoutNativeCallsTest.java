@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.it.cli.Main;
 
 /** Collectives of the host device in JVMs that lack some or all ways to call native functions. */
-@Timeout(120)
+@Timeout(600)
 class WithoutNativeCallsTest {
   private static final int JAVA = Runtime.version().feature();
 

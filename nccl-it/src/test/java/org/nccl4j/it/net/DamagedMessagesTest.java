@@ -32,7 +32,7 @@ import org.nccl4j.testkit.faults.WireFaults;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Messages that change on their way, with and without checksums. */
-@Timeout(120)
+@Timeout(600)
 class DamagedMessagesTest {
   private static final String CHECKSUM = "NCCL4J_NET_CHECKSUM";
   private static final int BYTES = 600_000;

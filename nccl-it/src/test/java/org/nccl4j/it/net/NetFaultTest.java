@@ -35,7 +35,7 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 /**
  * The NET transport's proxies over networks that behave badly; the test takes the kernels' part.
  */
-@Timeout(180)
+@Timeout(600)
 class NetFaultTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(4096, 0, 64 << 10);
   private static final int STEPS = 200;

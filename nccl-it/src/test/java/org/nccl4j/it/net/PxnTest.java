@@ -30,7 +30,7 @@ import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.it.api.RankJvm;
 
 /** Ranks that send by the card beside another rank's GPU, in one process and in several. */
-@Timeout(240)
+@Timeout(600)
 class PxnTest {
   private static final String TOGETHER = "0,1,2,3";
 

@@ -30,7 +30,7 @@ import org.nccl4j.device.RedOp;
  */
 final class RailRanks {
   private static final int RANKS = 4;
-  private static final int PATIENCE_SECONDS = 90;
+  private static final int PATIENCE_SECONDS = 300;
 
   private final List<Integer> ranks = new ArrayList<>();
   private final Communicator[] comms = new Communicator[RANKS];

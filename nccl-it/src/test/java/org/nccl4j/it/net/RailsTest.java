@@ -20,7 +20,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** A connection's sockets go over several interfaces, of which one leads nowhere. */
-@Timeout(120)
+@Timeout(600)
 class RailsTest {
   private static final int BYTES = 1 << 20;
 

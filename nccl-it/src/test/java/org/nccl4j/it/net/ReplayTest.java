@@ -35,7 +35,7 @@ import org.nccl4j.testkit.faults.WireFaults;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** A stranger replays a rank's recorded bytes on all open ports. */
-@Timeout(180)
+@Timeout(600)
 class ReplayTest {
   private static final int TIMES = 30;
 
@@ -142,8 +142,8 @@ class ReplayTest {
       until("the warning", () -> !refusals.ports().isEmpty());
       assertEquals(1, refusals.ports().size(), refusals.ports().toString());
       FutureTask<Communicator> first = join(id, 0, config);
-      try (Communicator one = first.get(60, TimeUnit.SECONDS);
-          Communicator other = second.get(60, TimeUnit.SECONDS)) {
+      try (Communicator one = first.get(300, TimeUnit.SECONDS);
+          Communicator other = second.get(300, TimeUnit.SECONDS)) {
         for (int port : OwnPorts.listening()) {
           if (!before.contains(port) && port != wire.port()) {
             replay(port, said, () -> {});

@@ -30,7 +30,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 
 /** Sockets that are cut in the middle of messages: others take over, without a wrong byte. */
-@Timeout(300)
+@Timeout(600)
 class SocketFailoverTest {
   private static final boolean THOROUGH = Boolean.getBoolean("nccl4j.thorough");
   private static final int SEEDS = THOROUGH ? 200 : 30;

@@ -29,7 +29,7 @@ import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Strangers on the network's port: garbage, mutated greetings, silence, replay. */
-@Timeout(120)
+@Timeout(600)
 class SocketHandshakeTest {
   private static final int MUTATIONS = 3000;
   private static final int CLIENT_HELLO = 45;

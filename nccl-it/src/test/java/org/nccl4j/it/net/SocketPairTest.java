@@ -23,7 +23,7 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Both directions between two ranks over one socket, where both ranks say that there are two. */
-@Timeout(120)
+@Timeout(600)
 class SocketPairTest {
   private static final int BYTES = 1 << 20;
 

@@ -39,7 +39,7 @@ import org.nccl4j.testkit.faults.WireFaults;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Sockets with TLS: nothing is readable on the way, what is changed is found, strangers fail. */
-@Timeout(120)
+@Timeout(600)
 class SocketTlsTest {
   private static final int BYTES = 600_000;
 

@@ -23,7 +23,7 @@ import org.nccl4j.it.netns.LinkDownPlan.Fault;
 final class NamespaceHosts implements FaultyLinks, AutoCloseable {
   private static final Path FOLDER = Path.of("src", "test", "netns").toAbsolutePath();
   private static final String SKIPPED = "SKIPPED: ";
-  private static final int PATIENCE_SECONDS = 30;
+  private static final int PATIENCE_SECONDS = 300;
 
   /** So slow that a fault meets operations that are under way. */
   private static final int MEGABITS = 1000;

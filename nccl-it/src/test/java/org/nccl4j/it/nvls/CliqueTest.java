@@ -24,7 +24,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Running;
  * Ranks on GPUs of several hosts of one NVLink clique: processes that say they are on different
  * hosts, on the fake driver with fabric handles, and a management library that knows the fabric.
  */
-@Timeout(300)
+@Timeout(600)
 class CliqueTest {
   private static final String[][] DONE_AND_UNDONE = {
     {"cuMemMap", "cuMemUnmap"},

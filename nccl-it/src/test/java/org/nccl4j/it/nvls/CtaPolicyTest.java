@@ -27,7 +27,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.operation.Operation;
 
 /** With the policy of no blocks, data that only move are moved without a kernel. */
-@Timeout(120)
+@Timeout(600)
 class CtaPolicyTest {
   private static final int BYTES = 5000;
 

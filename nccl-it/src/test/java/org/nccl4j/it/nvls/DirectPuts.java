@@ -31,7 +31,7 @@ import org.nccl4j.it.api.RandomBytes;
  */
 final class DirectPuts {
   private static final Executor THREADS = task -> new Thread(task).start();
-  private static final long PATIENCE_SECONDS = 90;
+  private static final long PATIENCE_SECONDS = 300;
   private static final int ROUNDS = 12;
   private static final int MOST_TIMES = 20;
 

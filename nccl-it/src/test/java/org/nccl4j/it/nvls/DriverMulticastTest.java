@@ -25,7 +25,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
  * A whole communicator's driver calls for NVLS, in a process of its own with the recording fake in
  * the driver's place: two ranks, each on a fake GPU.
  */
-@Timeout(120)
+@Timeout(600)
 class DriverMulticastTest {
   @TempDir static Path folder;
   private static FakeGpuProcess program;

@@ -21,7 +21,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
  * Driver calls of communicators of several machines for NVLSTree, in a process of its own with the
  * recording fake in the driver's place: four ranks on two machines, on two fake GPUs.
  */
-@Timeout(120)
+@Timeout(600)
 class DriverTreeTest {
   private static final String[][] DONE_AND_UNDONE = {
     {"cuMemMap", "cuMemUnmap"},

@@ -20,7 +20,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
  * The blocks of exchanges with experts and of ragged ones, with the fake driver: within the same
  * limits as those of collectives.
  */
-@Timeout(180)
+@Timeout(600)
 class ExchangeBlocksTest {
   private static final String LAUNCH = "cuLaunchKernelEx(";
 

@@ -30,7 +30,7 @@ import org.nccl4j.it.api.RandomBytes;
  */
 final class ExposedSends {
   private static final Executor THREADS = task -> new Thread(task).start();
-  private static final long PATIENCE_SECONDS = 90;
+  private static final long PATIENCE_SECONDS = 300;
   private static final int ROUNDS = 12;
   private static final int BYTES = (6 << 20) + 12_345;
 

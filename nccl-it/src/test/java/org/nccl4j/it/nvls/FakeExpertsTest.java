@@ -17,7 +17,7 @@ import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Quantised sums and exchanges with experts on GPUs, with the fake driver. */
-@Timeout(180)
+@Timeout(600)
 class FakeExpertsTest {
   private static final String LOAD = "cuModuleLoadData(";
   private static final String ALLOCATE = "cuMemAlloc_v2";

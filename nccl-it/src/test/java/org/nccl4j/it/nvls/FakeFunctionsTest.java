@@ -16,7 +16,7 @@ import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Reductions by users' functions on GPUs, with the fake driver and a fake NVRTC. */
-@Timeout(180)
+@Timeout(600)
 class FakeFunctionsTest {
   private static final int FEW = FakeFunctionRanks.FEW;
   private static final int MANY = FakeFunctionRanks.MANY;

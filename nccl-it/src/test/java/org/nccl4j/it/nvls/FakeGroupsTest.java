@@ -16,7 +16,7 @@ import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Launches of groups of several collectives on GPUs, with the fake driver. */
-@Timeout(180)
+@Timeout(600)
 class FakeGroupsTest {
   private static final long ALL = 2L * FakeGroupRanks.OPERATIONS;
   private static final long CHAINED = 2L * (FakeGroupRanks.OPERATIONS - 1);

@@ -16,7 +16,7 @@ import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Ragged exchanges on GPUs, with the fake driver. */
-@Timeout(180)
+@Timeout(600)
 class FakeRaggedTest {
   private static final String ALLOCATE = "cuMemAlloc_v2";
   private static final String FREE = "cuMemFree_v2";

@@ -15,7 +15,7 @@ import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Kernels of all-to-alls by rails, with the recording fake in the driver's place. */
-@Timeout(120)
+@Timeout(600)
 class FakeRailsTest {
   @TempDir static Path folder;
 

@@ -34,7 +34,7 @@ import org.nccl4j.it.api.RandomBytes;
  */
 final class FarKernelPuts {
   private static final Executor THREADS = task -> new Thread(task).start();
-  private static final long PATIENCE_SECONDS = 90;
+  private static final long PATIENCE_SECONDS = 300;
   private static final int SIZE = 2_000_003;
   private static final int ROUNDS = 3;
   private static final int PUTS = 300; // more than the ring has places

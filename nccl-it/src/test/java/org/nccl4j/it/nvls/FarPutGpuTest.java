@@ -31,7 +31,7 @@ import org.nccl4j.device.cuda.CudaDevice;
  */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(100)
+@Timeout(600)
 class FarPutGpuTest {
   private static final int WINDOW = (6 << 20) + 12_347;
   private static final int MOST = 3 << 20;
@@ -54,7 +54,7 @@ class FarPutGpuTest {
               () -> run(id, own), task -> new Thread(task, "rank " + own).start()));
     }
     for (CompletableFuture<Void> each : running) {
-      each.get(90, TimeUnit.SECONDS);
+      each.get(300, TimeUnit.SECONDS);
     }
   }
 
@@ -130,7 +130,7 @@ class FarPutGpuTest {
 
   private void meet() {
     try {
-      meeting.await(60, TimeUnit.SECONDS);
+      meeting.await(300, TimeUnit.SECONDS);
     } catch (Exception e) {
       throw new AssertionError(e);
     }

@@ -28,7 +28,7 @@ import org.nccl4j.operation.Operation;
 /** A program of two ranks on GPUs of two hosts, who put into each other's windows. */
 final class FarPuts {
   private static final Executor THREADS = task -> new Thread(task).start();
-  private static final long PATIENCE_SECONDS = 90;
+  private static final long PATIENCE_SECONDS = 300;
   private static final int PART = 2_000_003;
   private static final int ROUNDS = 3;
 

@@ -26,7 +26,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
  * Work that a process must not do for its first communicator, since it takes longer than all the
  * rest: see docs/benchmarks/communicators.md.
  */
-@Timeout(180)
+@Timeout(600)
 class FirstCreationTest {
   private static final Path LIST =
       Path.of("..", "nccl-api", "src", "main", "resources", "META-INF/nccl4j/creation.classes");

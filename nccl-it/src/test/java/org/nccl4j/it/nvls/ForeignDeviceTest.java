@@ -23,7 +23,7 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Buffers and streams of another device are refused by name, before any launch. */
-@Timeout(120)
+@Timeout(600)
 class ForeignDeviceTest {
   private static final DataType F32 = DataType.FLOAT32;
 

@@ -15,7 +15,7 @@ import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** A thread allocates nothing on the Java heap for warm operations of GPUs. */
-@Timeout(120)
+@Timeout(600)
 class GpuAllocationTest {
   private static final Pattern MEASURED =
       Pattern.compile("(?:group of \\d calls|\\w+): (\\d+) bytes");

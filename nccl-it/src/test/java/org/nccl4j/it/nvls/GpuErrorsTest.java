@@ -16,7 +16,7 @@ import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Error messages on GPUs that a communicator cannot use. */
-@Timeout(120)
+@Timeout(600)
 class GpuErrorsTest {
   private static final String SHARED = "NCCL4J-SHARED-GPU";
 

@@ -16,7 +16,7 @@ import org.nccl4j.it.api.NetPluginLibrary;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Sends and receives between GPUs of two machines from and into registered buffers. */
-@Timeout(300)
+@Timeout(600)
 class GpuExposedSendTest {
   @TempDir static Path folder;
   private static FakeGpuProcess program;

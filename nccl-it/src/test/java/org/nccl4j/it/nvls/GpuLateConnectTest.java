@@ -20,7 +20,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 /**
  * Communicators of more GPUs than are all connected at once, with the fake in place of the driver.
  */
-@Timeout(300)
+@Timeout(600)
 @EnabledOnOs(OS.LINUX)
 class GpuLateConnectTest {
   /** To the root, to the next rank and from the one before, at both ends, and a listening one. */

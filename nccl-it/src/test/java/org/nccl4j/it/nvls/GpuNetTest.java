@@ -24,7 +24,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
 
 /** GPUs that reach each other over a network, through pinned memory that proxies carry. */
-@Timeout(300)
+@Timeout(600)
 class GpuNetTest {
   private static final Map<String, String> ONLY_NET =
       Map.of("NCCL_P2P_DISABLE", "1", "NCCL_SHM_DISABLE", "1", "NCCL_SOCKET_IFNAME", "lo");

@@ -16,7 +16,7 @@ import org.nccl4j.it.api.NetPluginLibrary;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Puts and signals between GPUs of several machines, by what streams do without kernels. */
-@Timeout(300)
+@Timeout(600)
 class GpuPutTest {
   @TempDir static Path folder;
   private static FakeGpuProcess program;

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Splits of communicators of GPUs: their memory and launches, with the fake driver. */
-@Timeout(180)
+@Timeout(600)
 class GpuSplitTest {
   @TempDir static Path folder;
   private static FakeGpuProcess program;

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 
 /** The flight recorder estimates what GPUs send each other, with the fake driver. */
-@Timeout(180)
+@Timeout(600)
 class GpuTrafficTest {
   @TempDir static Path folder;
   private static FakeGpuProcess program;

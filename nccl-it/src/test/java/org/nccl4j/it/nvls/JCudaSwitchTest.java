@@ -13,7 +13,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** JCuda's switches are for a whole process, and change nothing in this library. */
-@Timeout(120)
+@Timeout(600)
 class JCudaSwitchTest {
   private static final String NOT_READY = "cuEventQuery:600";
 

@@ -20,7 +20,7 @@ import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** The creation of communicators loads the kernels of all operations, with the fake driver. */
-@Timeout(180)
+@Timeout(600)
 class KernelPreloadTest {
   private static final int GPUS = 2;
   private static final String LOAD = "cuModuleLoadData";

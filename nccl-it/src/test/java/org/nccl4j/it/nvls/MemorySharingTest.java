@@ -27,7 +27,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Running;
  * Memory sharing of GPUs when the driver, the machine or the user refuses one way after the other:
  * the way that is used instead, and the log.
  */
-@Timeout(180)
+@Timeout(600)
 class MemorySharingTest {
   @TempDir static Path folder;
   @TempDir static Path other;

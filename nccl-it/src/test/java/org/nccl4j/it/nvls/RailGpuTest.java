@@ -27,7 +27,7 @@ import org.nccl4j.device.RedOp;
  */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(100)
+@Timeout(600)
 class RailGpuTest {
   private static final int[] COUNTS = {1, 77, 4097, 70_001, 1_000_003};
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
@@ -81,7 +81,7 @@ class RailGpuTest {
               () -> body.run(rank, count), task -> new Thread(task, "rank").start()));
     }
     for (CompletableFuture<Void> each : running) {
-      each.get(60, TimeUnit.SECONDS);
+      each.get(300, TimeUnit.SECONDS);
     }
   }
 

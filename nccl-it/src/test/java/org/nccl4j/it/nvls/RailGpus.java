@@ -60,7 +60,7 @@ public final class RailGpus {
     }
     List<Communicator> made = new ArrayList<>();
     for (CompletableFuture<Communicator> each : joining) {
-      made.add(each.get(60, TimeUnit.SECONDS));
+      made.add(each.get(300, TimeUnit.SECONDS));
     }
     return made;
   }

@@ -22,7 +22,7 @@ import org.nccl4j.it.net.RailMachine;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** The simulation of a cluster chooses as the ranks of a communicator on such machines. */
-@Timeout(120)
+@Timeout(600)
 class SimulatedRanksTest {
   private static final Pattern RUN =
       Pattern.compile(

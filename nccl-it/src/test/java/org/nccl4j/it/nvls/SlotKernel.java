@@ -20,7 +20,7 @@ import org.nccl4j.device.connection.ConnectionLayout;
  * so is in LL, its lines stored in any order. The fake's devices see memory where the process does.
  */
 final class SlotKernel {
-  static final long PATIENCE_SECONDS = 90;
+  static final long PATIENCE_SECONDS = 300;
 
   private static final VarHandle LONG =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());

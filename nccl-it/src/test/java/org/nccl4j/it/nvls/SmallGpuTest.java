@@ -24,7 +24,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Running;
  * All operations on GPUs with few multiprocessors, against the fake driver with their attributes:
  * no kernel whose blocks wait for other ranks has more blocks than are at work at once.
  */
-@Timeout(180)
+@Timeout(600)
 class SmallGpuTest {
   private static final String LAUNCH = "cuLaunchKernelEx(";
 

@@ -70,7 +70,7 @@ public final class WarmCall implements Runnable {
       }
       List<String> least = null;
       for (int n = 0; n < TRACED; n++) {
-        together.await(60, TimeUnit.SECONDS);
+        together.await(300, TimeUnit.SECONDS);
         if (traces) {
           Entries.begin();
         }

@@ -21,7 +21,7 @@ import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess;
 
 /** ARCHITECTURE.md lists the files that a warm all-reduce goes through, and they are few. */
-@Timeout(180)
+@Timeout(600)
 class WarmCallTest {
   private static final int MOST = 12;
   private static final String OURS = "org.nccl4j.";

@@ -41,7 +41,7 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /** Measured times of ranks of this process that say they are on several hosts. */
-@Timeout(180)
+@Timeout(600)
 class CostsBetweenHostsTest {
   private static final String COSTS = "NCCL4J_COSTS_FILE";
   private static final CommunicatorConfig PLAIN = CommunicatorConfig.defaults();

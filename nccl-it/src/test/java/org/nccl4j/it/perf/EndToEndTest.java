@@ -26,7 +26,7 @@ import org.nccl4j.it.cli.Main;
 import org.nccl4j.operation.Operation;
 
 /** The whole command with the real engine, briefly. */
-@Timeout(180)
+@Timeout(600)
 final class EndToEndTest {
   private final StringWriter out = new StringWriter();
   private final StringWriter err = new StringWriter();

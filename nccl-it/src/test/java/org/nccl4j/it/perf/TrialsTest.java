@@ -39,7 +39,7 @@ import org.nccl4j.it.cli.Main;
 import org.nccl4j.operation.Operation;
 
 /** Ranks try algorithms in their calls, and {@code tune --from} makes a table of the times. */
-@Timeout(180)
+@Timeout(600)
 class TrialsTest {
   private static final String TRIALS = "NCCL4J_TRIALS";
   private static final String COSTS = "NCCL4J_COSTS_FILE";

@@ -29,7 +29,7 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /** The planner reads the file that {@code tune} writes, on the host device. */
-@Timeout(180)
+@Timeout(600)
 class TuneTest {
   private static final String FILE = "NCCL4J_COSTS_FILE";
 

@@ -19,7 +19,7 @@ import org.nccl4j.it.netns.LinkDownRounds;
  * Ethernet veN at the port swN of the switch, and both ranks use both.
  */
 final class RdmaLinks implements FaultyLinks {
-  private static final int PATIENCE_SECONDS = 60;
+  private static final int PATIENCE_SECONDS = 300;
 
   private Process striking;
 

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Ranks that are ended. */
-@Timeout(120)
+@Timeout(600)
 class LocalLaunchTest {
   /** A busy machine may run a rank late. */
   private static final Duration GRACE = Duration.ofSeconds(60);

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.api.LongerDeadline;
 
-@Timeout(120)
+@Timeout(600)
 class ToolTest {
   private static final Duration LONG = Duration.ofSeconds(50);
 
@@ -46,7 +46,7 @@ class ToolTest {
     assertThrows(TimeoutException.class, () -> Tool.run(deadline, command));
     assertTrue(Files.exists(begun), "the child has not begun");
     for (ProcessHandle sleeper : sleepers()) {
-      sleeper.onExit().get(60, TimeUnit.SECONDS);
+      sleeper.onExit().get(300, TimeUnit.SECONDS);
     }
   }
 }

@@ -28,7 +28,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** A network that throws on rank 0 while data move is named there, and the other rank is told. */
-@Timeout(120)
+@Timeout(600)
 class FaultyNetTest {
   private static final String SOURCE =
       """
@@ -145,8 +145,8 @@ class FaultyNetTest {
                     CompletableFuture.supplyAsync(
                         () -> failure(rank), task -> new Thread(task).start()))
             .toList();
-    NcclException first = failures.get(0).get(40, TimeUnit.SECONDS);
-    NcclException second = failures.get(1).get(40, TimeUnit.SECONDS);
+    NcclException first = failures.get(0).get(300, TimeUnit.SECONDS);
+    NcclException second = failures.get(1).get(300, TimeUnit.SECONDS);
     ranks.forEach(Communicator::close);
     String blamed =
         "network faulty-net (org.example.faulty.FaultyNet) fails with "

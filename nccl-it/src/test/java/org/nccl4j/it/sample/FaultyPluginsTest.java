@@ -34,7 +34,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** Tuners and profilers that throw: they are named, and a profiler ends no operation. */
-@Timeout(120)
+@Timeout(600)
 class FaultyPluginsTest {
   private static final String SOURCE =
       """
@@ -172,7 +172,7 @@ class FaultyPluginsTest {
               task -> new Thread(task).start()));
     }
     for (CompletableFuture<Void> split : splits) {
-      split.get(60, TimeUnit.SECONDS);
+      split.get(300, TimeUnit.SECONDS);
     }
     parents.forEach(Communicator::close);
     assertEquals(before, sharedMemories());

@@ -20,7 +20,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 
 /** Transports and networks that break the rules are named, and what they did. */
-@Timeout(120)
+@Timeout(600)
 final class FaultyTransportTest {
   private static final String SOURCE =
       """

@@ -37,7 +37,7 @@ import org.nccl4j.testkit.TunerContract;
 /**
  * The sample tuner and profiler: compiled against the API alone, found, kept to their contracts.
  */
-@Timeout(120)
+@Timeout(600)
 class PluginsTest {
   private static final Path SOURCE =
       Path.of("src", "test", "sample-plugins", "org", "example", "plugins", "SmallRing.java");

@@ -27,7 +27,7 @@ import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.testkit.TransportContract;
 
 /** A transport can be written with the exported packages alone, and is used as our own are. */
-@Timeout(300)
+@Timeout(600)
 final class SampleTransportTest extends TransportContract {
   static {
     SampleTransportTest.class.getModule().addUses(TransportProvider.class);

@@ -34,7 +34,7 @@ import java.util.stream.Stream;
  * after {@link #PATIENCE_SECONDS}. One thread.
  */
 final class Browser {
-  private static final long PATIENCE_SECONDS = 60;
+  private static final long PATIENCE_SECONDS = 300;
   private static final Duration LOOK = Duration.ofMillis(20);
 
   private final Process process;

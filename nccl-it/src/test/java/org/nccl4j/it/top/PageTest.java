@@ -25,7 +25,7 @@ import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.top.Frame.LinkRates;
 
 /** The page of {@code nccl top --web} in a real browser, where there is one. */
-@Timeout(300)
+@Timeout(600)
 class PageTest {
   private static final String HOST = RankReport.HOST;
   private static final String GPU_LINK = "DEV/0-12000|PCI/0-10000";

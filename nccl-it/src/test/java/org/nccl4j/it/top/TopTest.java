@@ -14,9 +14,9 @@ import org.nccl4j.it.api.RankJvm;
 import org.nccl4j.it.cli.Main;
 
 /** The output of {@code nccl top} on this process's communicators. */
-@Timeout(120)
+@Timeout(600)
 class TopTest {
-  private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   private record Said(int status, String text) {}
 

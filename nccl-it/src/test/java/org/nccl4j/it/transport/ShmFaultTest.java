@@ -15,7 +15,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.device.NcclException;
 
 /** Shared memory that cannot be had, as the user of a communicator sees it. */
-@Timeout(120)
+@Timeout(600)
 final class ShmFaultTest {
   @Test
   void aFullFileSystemIsAClearError(@TempDir Path mount) throws Exception {

@@ -88,7 +88,7 @@ class GraphFileTest {
 
   /** Random damage is read, or refused by an error of ours; the seed is in every failure. */
   @Test
-  @Timeout(120)
+  @Timeout(600)
   void damagedGraphsAreReadOrRefused() {
     long seed = Long.getLong("nccl4j.seed", 1);
     String good = graphs("pcie-4-bridge");

@@ -41,7 +41,7 @@ class ReaderFuzzTest {
   };
 
   @Test
-  @Timeout(120)
+  @Timeout(600)
   void damagedFilesAreReadOrRefused() {
     long seed = Long.getLong("nccl4j.seed", 1);
     int refused = 0;

@@ -18,7 +18,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.KernelDevice;
 
 /** Communicators of more ranks than GPUs can have. */
-@Timeout(60)
+@Timeout(600)
 class MostRanksTest {
   private static final int MOST = 65_535;
 

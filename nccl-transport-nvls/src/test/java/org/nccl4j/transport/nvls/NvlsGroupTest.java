@@ -33,10 +33,10 @@ import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
 
 /** Ranks of this process make one multicast object, or none of them has one. */
-@Timeout(120)
+@Timeout(600)
 class NvlsGroupTest {
   private static final int N = 3;
-  private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   private final byte[][] given = new byte[N][];
   private final CyclicBarrier barrier = new CyclicBarrier(N);
@@ -53,9 +53,9 @@ class NvlsGroupTest {
     public List<byte[]> allGather(byte[] mine) {
       try {
         given[rank] = mine;
-        barrier.await(30, TimeUnit.SECONDS);
+        barrier.await(300, TimeUnit.SECONDS);
         List<byte[]> all = List.copyOf(Arrays.asList(given));
-        barrier.await(30, TimeUnit.SECONDS);
+        barrier.await(300, TimeUnit.SECONDS);
         return all;
       } catch (InterruptedException | BrokenBarrierException | TimeoutException e) {
         throw new IllegalStateException(e);

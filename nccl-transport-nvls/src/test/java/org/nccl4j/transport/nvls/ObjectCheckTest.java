@@ -27,7 +27,7 @@ import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.symmetric.MulticastMemory;
 
 /** The check of a multicast object, on memories of this process, with devices that err. */
-@Timeout(60)
+@Timeout(600)
 class ObjectCheckTest {
   private final List<DeviceMemory> memories = new ArrayList<>();
 
@@ -82,9 +82,9 @@ class ObjectCheckTest {
             public List<byte[]> allGather(byte[] message) {
               try {
                 given[mine] = message;
-                barrier.await(30, TimeUnit.SECONDS);
+                barrier.await(300, TimeUnit.SECONDS);
                 List<byte[]> copy = List.copyOf(Arrays.asList(given));
-                barrier.await(30, TimeUnit.SECONDS);
+                barrier.await(300, TimeUnit.SECONDS);
                 return copy;
               } catch (Exception e) {
                 throw new IllegalStateException(e);

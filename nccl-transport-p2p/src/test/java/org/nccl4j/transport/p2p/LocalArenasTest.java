@@ -10,7 +10,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class LocalArenasTest {
-  private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   private final List<String> freed = new ArrayList<>();
   private final LocalArenas<String> arenas = new LocalArenas<>(freed::add);

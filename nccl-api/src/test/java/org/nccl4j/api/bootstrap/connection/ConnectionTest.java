@@ -27,7 +27,7 @@ import org.nccl4j.api.wire.tls.SocketIo;
  * The owner of a connection takes locks of its own, under which other threads send: it is never
  * called under the lock of the connection's output.
  */
-@Timeout(120)
+@Timeout(600)
 class ConnectionTest {
   private static final PeerCredentials TRUST = PeerCredentials.in(new byte[32]);
 
@@ -140,7 +140,7 @@ class ConnectionTest {
             result.completeExceptionally(e);
           }
         });
-    return result.get(60, TimeUnit.SECONDS);
+    return result.get(300, TimeUnit.SECONDS);
   }
 
   @BeforeEach

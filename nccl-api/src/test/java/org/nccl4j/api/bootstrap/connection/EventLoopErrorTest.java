@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** One thread serves all communicators of the process. */
-@Timeout(60)
+@Timeout(600)
 class EventLoopErrorTest {
   /** It cannot be logged, as where memory is short. */
   private static final class NoMemory extends Error {
@@ -48,7 +48,7 @@ class EventLoopErrorTest {
             throw new AssertionError(e);
           }
         });
-    assertTrue(registered.await(50, TimeUnit.SECONDS));
+    assertTrue(registered.await(300, TimeUnit.SECONDS));
     loop.release();
     while (pipe.source().isOpen()) {
       Thread.onSpinWait(); // until the test's time is over
@@ -67,7 +67,7 @@ class EventLoopErrorTest {
           });
       loop.execute(later::countDown);
       loop.execute(() -> loop.after(Duration.ofMillis(1), later::countDown));
-      assertTrue(later.await(50, TimeUnit.SECONDS));
+      assertTrue(later.await(300, TimeUnit.SECONDS));
     } finally {
       loop.release();
     }

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.bootstrap.LeftBehind;
 
 /** The end of the loop that all bootstraps of a process share. */
-@Timeout(120)
+@Timeout(600)
 class EventLoopTest {
   @AfterEach
   void nothingIsLeft() throws InterruptedException {
@@ -67,9 +67,9 @@ class EventLoopTest {
             registered.completeExceptionally(e);
           }
         });
-    registered.get(60, TimeUnit.SECONDS);
+    registered.get(300, TimeUnit.SECONDS);
     loop.release();
-    assertTrue(talker.asked.await(60, TimeUnit.SECONDS), "whether it has something to say");
+    assertTrue(talker.asked.await(300, TimeUnit.SECONDS), "whether it has something to say");
     talker.allowed = true;
     ByteBuffer got = ByteBuffer.allocate(2);
     assertEquals(1, pipe.source().read(got));

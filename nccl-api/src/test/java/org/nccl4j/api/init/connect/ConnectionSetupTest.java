@@ -26,7 +26,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.connection.Connection;
 
 /** A peer that stops after it has given its handles, so that connecting never ends by itself. */
-@Timeout(60)
+@Timeout(600)
 class ConnectionSetupTest {
   private static final List<PeerInfo> PEERS = List.of(peer(0), peer(1));
 

@@ -25,7 +25,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /** The choice of a transport between two ranks, each with transports of its own. */
-@Timeout(60)
+@Timeout(600)
 class TransportRoutesTest {
   private static final List<PeerInfo> PEERS = List.of(peer(0), peer(1));
 

@@ -28,7 +28,7 @@ import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.symmetric.MulticastMemory;
 
 /** The making of NVLS by ranks of which only one asks for it. */
-@Timeout(60)
+@Timeout(600)
 class LazyNvlsTest {
   private static final int N = 3;
   private static final Duration LONG = Duration.ofSeconds(40);

@@ -111,7 +111,7 @@ class ProbeCacheTest {
         writing.add(threads.submit(() -> cache.keep(KEY, TABLE, INFO)));
       }
       for (Future<?> each : writing) {
-        each.get(30, TimeUnit.SECONDS);
+        each.get(300, TimeUnit.SECONDS);
       }
     } finally {
       threads.shutdownNow();

@@ -50,7 +50,7 @@ class ProbeTest {
       }
       List<Probe.Result> results = new ArrayList<>();
       for (Future<Probe.Result> each : running) {
-        results.add(each.get(60, TimeUnit.SECONDS));
+        results.add(each.get(300, TimeUnit.SECONDS));
       }
       return results;
     } finally {

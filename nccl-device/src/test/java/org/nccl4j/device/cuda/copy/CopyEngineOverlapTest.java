@@ -35,7 +35,7 @@ import org.nccl4j.operation.Operation;
  * Large copies, which part a rank's streams or have a kernel beside them, against the recording
  * driver.
  */
-@Timeout(120)
+@Timeout(600)
 class CopyEngineOverlapTest extends AgainstFakeCuda {
   private static final Pattern MOVES = Pattern.compile("cuMemcpy|cuEventR|WaitEv|cuLaunch|Value");
 

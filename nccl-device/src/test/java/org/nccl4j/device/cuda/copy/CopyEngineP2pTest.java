@@ -25,7 +25,7 @@ import org.nccl4j.device.kernel.P2pWork.Kind;
 import org.nccl4j.operation.Protocol;
 
 /** Sends and receives by copy engines, against the recording driver, which runs no kernels. */
-@Timeout(120)
+@Timeout(600)
 class CopyEngineP2pTest extends AgainstFakeCuda {
   private static final Pattern MOVES = Pattern.compile("cuMemcpyAsync|cuEventR|WaitEv|cuLaunch");
   private static final int HALF = 512 << 10;

@@ -30,7 +30,7 @@ import org.nccl4j.operation.Operation;
  * Copies in batches, and meetings by memory operations of streams, against the recording driver:
  * which of its functions are called, with what, and what happens when one is not there or fails.
  */
-@Timeout(120)
+@Timeout(600)
 class CopyEngineTest extends AgainstFakeCuda {
   private static final int BYTES = 100;
   private static final int OUT_OF_MEMORY = 2;

@@ -59,7 +59,7 @@ class MulticastProbeTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"sm_90", "sm_100"})
-  @Timeout(60)
+  @Timeout(600)
   void itCanBeAssembled(String architecture, @TempDir Path folder) throws Exception {
     assemble(architecture, MulticastProbe.ptx(), folder);
   }
@@ -67,7 +67,7 @@ class MulticastProbeTest {
   /** Floats of 8 bits, for the two GPUs whose switches combine them. */
   @ParameterizedTest
   @ValueSource(ints = {100, 103})
-  @Timeout(60)
+  @Timeout(600)
   void bytesCanBeAssembled(int capability, @TempDir Path folder) throws Exception {
     String ptx = MulticastProbe.bytePtx(capability);
     assertEquals(2 * 3, ptx.split("\\.visible \\.entry ", -1).length - 1);

@@ -20,7 +20,7 @@ import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.symmetric.MulticastMemory;
 
 /** A kernel of the single accesses that does not run, against the recording driver. */
-@Timeout(60)
+@Timeout(600)
 class MulticastProbeTimeoutTest extends AgainstFakeCuda {
   private static final int NOT_READY = 600; // CUDA_ERROR_NOT_READY
   private static final int REVOKED = 3 * Long.BYTES; // behind the other arguments

@@ -18,7 +18,7 @@ import org.nccl4j.device.cuda.NativeBuild;
  * Sends and receives of exposed.cuh, compiled for the host and run against a model of the proxies
  * by exposed_ranks.cc. Needs nvcc's host compiler.
  */
-@Timeout(180)
+@Timeout(600)
 class ExposedRanksTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int TIMES = 200;

@@ -13,7 +13,7 @@ import org.nccl4j.device.cuda.HostKernels;
  * The deadline of kernels' waits (wait.cuh), compiled for the host with waits.cc: it bounds each
  * wait, and not all of a kernel's together. Needs nvcc's host compiler.
  */
-@Timeout(180)
+@Timeout(600)
 class KernelWaitTest {
   @TempDir Path folder;
 

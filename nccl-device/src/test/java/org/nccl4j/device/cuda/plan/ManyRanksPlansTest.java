@@ -45,7 +45,7 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /** Plans of communicators with more ranks than a byte has, and the kernels' schedules with them. */
-@Timeout(120)
+@Timeout(600)
 class ManyRanksPlansTest extends AgainstFakeCuda {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int MOST = 65_535;

@@ -17,7 +17,7 @@ import org.nccl4j.device.cuda.HostKernels;
  * The schedule of the kernels of parallel aggregated trees (pat.cuh), compiled for the host and run
  * for all ranks by pat_ranks.cc. Needs nvcc's host compiler.
  */
-@Timeout(120)
+@Timeout(600)
 class PatScheduleTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
 

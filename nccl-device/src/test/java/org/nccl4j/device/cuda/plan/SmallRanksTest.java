@@ -18,7 +18,7 @@ import org.nccl4j.device.cuda.HostKernels;
  * The kernel of small sends and receives (p2p_small.cuh), compiled for the host and run for all
  * ranks by small_ranks.cc. Needs nvcc's host compiler.
  */
-@Timeout(120)
+@Timeout(600)
 class SmallRanksTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
 

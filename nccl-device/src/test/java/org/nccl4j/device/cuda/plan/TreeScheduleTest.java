@@ -17,7 +17,7 @@ import org.nccl4j.operation.Operation;
  * The schedule of the kernels of trees (tree.cuh), compiled for the host and run for all ranks by
  * tree_ranks.cc. Needs nvcc's host compiler.
  */
-@Timeout(120)
+@Timeout(600)
 class TreeScheduleTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
 

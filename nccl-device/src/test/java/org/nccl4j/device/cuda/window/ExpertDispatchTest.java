@@ -22,7 +22,7 @@ import org.nccl4j.device.kernel.ExpertSizes;
  * ranks by expert_ranks.cc, in memory as {@link ExpertLayout} divides it. Needs nvcc's host
  * compiler.
  */
-@Timeout(180)
+@Timeout(600)
 class ExpertDispatchTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
 

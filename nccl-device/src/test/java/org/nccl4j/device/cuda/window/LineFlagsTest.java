@@ -18,7 +18,7 @@ import org.nccl4j.device.cuda.DeviceHeaders;
 import org.nccl4j.device.cuda.NativeBuild;
 
 /** The flags of lines of users' kernels, by the header compiled for the host. */
-@Timeout(60)
+@Timeout(600)
 class LineFlagsTest {
   private static final String HEADER = "nccl4j_device.cuh";
   private static final String PROGRAM =

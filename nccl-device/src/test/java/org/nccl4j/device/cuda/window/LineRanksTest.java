@@ -16,7 +16,7 @@ import org.nccl4j.device.cuda.HostKernels;
  * The kernels of operations in lines, alone and of groups, compiled for the host and run for all
  * ranks by line_ranks.cc. Needs nvcc's host compiler.
  */
-@Timeout(120)
+@Timeout(600)
 class LineRanksTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
 

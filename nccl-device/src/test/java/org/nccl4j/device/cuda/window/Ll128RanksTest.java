@@ -16,7 +16,7 @@ import org.nccl4j.device.cuda.HostKernels;
  * The kernel of operations in lines of LL128 (direct_ll128.cuh), compiled for the host and run for
  * all ranks by ll128_ranks.cc. Needs nvcc's host compiler.
  */
-@Timeout(120)
+@Timeout(600)
 class Ll128RanksTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
 

@@ -23,7 +23,7 @@ import org.nccl4j.device.kernel.RaggedKernels.Sizes;
  * The kernel of ragged exchanges (ragged.cuh), compiled for the host and run for all ranks by
  * ragged_ranks.cc, in memory as {@link RaggedLayout} divides it. Needs nvcc's host compiler.
  */
-@Timeout(180)
+@Timeout(600)
 class RaggedRanksTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
 

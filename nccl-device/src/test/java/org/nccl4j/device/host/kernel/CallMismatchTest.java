@@ -29,10 +29,10 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /** Ranks whose calls differ: data of another call are an error, never a result. */
-@Timeout(120)
+@Timeout(600)
 class CallMismatchTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 11 * 128, 1024);
-  private static final Duration PATIENCE = Duration.ofSeconds(60);
+  private static final Duration PATIENCE = Duration.ofSeconds(300);
   private static final int BYTES = 64 << 10;
   private static final CollectiveWork PLAIN =
       new CollectiveWork(

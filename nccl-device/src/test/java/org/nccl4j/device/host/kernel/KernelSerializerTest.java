@@ -25,7 +25,7 @@ import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
 
 /** Connections' memory is freed when all turns have ended. */
-@Timeout(60)
+@Timeout(600)
 class KernelSerializerTest {
   private final CountDownLatch begun = new CountDownLatch(1);
   private final CountDownLatch goOn = new CountDownLatch(1);
@@ -54,7 +54,7 @@ class KernelSerializerTest {
   private void slowly() {
     begun.countDown();
     try {
-      assertTrue(goOn.await(50, TimeUnit.SECONDS));
+      assertTrue(goOn.await(300, TimeUnit.SECONDS));
     } catch (InterruptedException e) {
       throw new IllegalStateException(e);
     }
@@ -69,7 +69,7 @@ class KernelSerializerTest {
         CompletableFuture.runAsync(
             () -> turns.run((send, recv) -> slowly(), ends, null, null, 0, 0));
     try {
-      assertTrue(begun.await(50, TimeUnit.SECONDS));
+      assertTrue(begun.await(300, TimeUnit.SECONDS));
       waiter.fail(new InternalErrorException("something broke", "mend it", null));
       for (long ticket = 2; ticket > 0; ticket--) { // in any order
         long mine = ticket;
@@ -80,7 +80,7 @@ class KernelSerializerTest {
     } finally {
       goOn.countDown();
     }
-    first.get(50, TimeUnit.SECONDS);
+    first.get(300, TimeUnit.SECONDS);
     assertTrue(turns.reached(3));
     assertEquals(3, turns.ended(ends));
     assertFalse(turns.reached(4));

@@ -32,7 +32,7 @@ import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.operation.Protocol;
 
 /** Connections that have gone on for long, at the steps where something begins to repeat. */
-@Timeout(120)
+@Timeout(600)
 class LateStepsTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 384, 256);
   private static final int BYTES = 256;
@@ -81,7 +81,7 @@ class LateStepsTest {
       ExecutorService thread = Executors.newSingleThreadExecutor();
       Future<?> sent = thread.submit(() -> send(first, only));
       assertEquals("", receive(first, only));
-      sent.get(60, TimeUnit.SECONDS);
+      sent.get(300, TimeUnit.SECONDS);
       thread.shutdown();
     }
   }

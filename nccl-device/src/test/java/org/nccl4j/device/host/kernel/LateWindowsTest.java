@@ -32,7 +32,7 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /** Windows that have been in use for long, at the steps where something begins to repeat. */
-@Timeout(120)
+@Timeout(600)
 class LateWindowsTest {
   private static final int N = 3;
   private static final int COUNT = 200;

@@ -28,7 +28,7 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /** Reduces and broadcasts of two ranks, each of which does a half if they reach each other. */
-@Timeout(120)
+@Timeout(600)
 class PairTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 7 * 128, 4096);
   private static final SingleCopy IN_PROCESS = new SingleCopy(4096, SingleCopy.NEVER, Level.DEBUG);

@@ -30,7 +30,7 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /** Operations whose receivers read from the senders' buffers: messages, and failures. */
-@Timeout(120)
+@Timeout(600)
 class SingleCopyTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 7 * 128, 1024);
   private static final SingleCopy IN_PROCESS = new SingleCopy(16, SingleCopy.NEVER, Level.DEBUG);

@@ -22,7 +22,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.host.HostDevice;
 
-@Timeout(60)
+@Timeout(600)
 class HostMemoryTest {
   private static final HostDevice HOST = HostDevice.instance();
 

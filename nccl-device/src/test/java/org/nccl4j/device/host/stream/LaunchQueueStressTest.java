@@ -149,8 +149,8 @@ class LaunchQueueStressTest {
     ExecutorService threads = Executors.newFixedThreadPool(2);
     Future<?> adder = threads.submit(encounter::add);
     Future<?> sleeper = threads.submit(encounter::sleep);
-    adder.get(60, TimeUnit.SECONDS);
-    sleeper.get(60, TimeUnit.SECONDS);
+    adder.get(300, TimeUnit.SECONDS);
+    sleeper.get(300, TimeUnit.SECONDS);
     threads.shutdown();
     assertEquals(0, encounter.missed);
   }

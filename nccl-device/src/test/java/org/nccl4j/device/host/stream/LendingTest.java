@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.host.HostDevice;
 
 /** A stream's own thread runs its launches, until another thread is lent. */
-@Timeout(120)
+@Timeout(600)
 class LendingTest {
   private final LaunchQueue queue = new LaunchQueue();
   private int ran;

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
 
-@Timeout(60)
+@Timeout(600)
 class HostAllocationsTest {
   private static final long TERABYTE = 1L << 40;
 

@@ -33,7 +33,7 @@ import org.nccl4j.device.host.kernel.window.HostGinDevice;
 import org.nccl4j.device.kernel.RmaSpace;
 
 /** Two proxies whose connections are the same memory, given turns by the test alone. */
-@Timeout(60)
+@Timeout(600)
 class GinProxyTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 0, 1024);
   private static final int WINDOW = 100_000;

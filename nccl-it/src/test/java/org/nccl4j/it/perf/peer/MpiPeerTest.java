@@ -17,7 +17,7 @@ import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
 /** Needs Open MPI with its compiler; is skipped where there is none. */
-@Timeout(120)
+@Timeout(600)
 final class MpiPeerTest {
   private static boolean installed(String tool) {
     return Stream.of(path().split(File.pathSeparator))

@@ -25,7 +25,7 @@ import org.nccl4j.it.run.Placement;
  */
 @Tag("gpu")
 @Tag("two-gpus")
-@Timeout(300)
+@Timeout(600)
 class NetGpuTest {
   private static final int MOST_BYTES = 8 << 20;
   private static final long SEED = Long.getLong("nccl4j.seed", 1);

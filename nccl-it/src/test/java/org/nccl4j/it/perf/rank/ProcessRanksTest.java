@@ -21,9 +21,9 @@ import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
 /** Ranks in processes of their own, started as {@code perf} does. */
-@Timeout(120)
+@Timeout(600)
 final class ProcessRanksTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(60);
+  private static final Duration PATIENCE = Duration.ofSeconds(300);
   private static final Cell CELL =
       new Cell(Workload.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0, 1000, false);
 

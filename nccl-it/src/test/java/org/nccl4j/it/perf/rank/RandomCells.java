@@ -11,7 +11,7 @@ import org.nccl4j.it.perf.workload.Workload;
 
 /** Random operations, and whether ranks do them right. */
 final class RandomCells {
-  static final Duration PATIENCE = Duration.ofSeconds(60);
+  static final Duration PATIENCE = Duration.ofSeconds(300);
 
   private RandomCells() {}
 

@@ -27,7 +27,7 @@ import org.nccl4j.it.run.Placement;
  * and beyond 4 GiB.
  */
 @Tag("gpu")
-@Timeout(300)
+@Timeout(600)
 class RandomOperationsGpuTest {
   private static final int MOST_BYTES = 1 << 20;
   private static final long SEED = Long.getLong("nccl4j.seed", 1);

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-@Timeout(120)
+@Timeout(600)
 class LinkWatchTest {
   private final BlockingQueue<String> seen = new LinkedBlockingQueue<>();
 

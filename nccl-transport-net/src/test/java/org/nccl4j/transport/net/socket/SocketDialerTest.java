@@ -48,7 +48,7 @@ import org.nccl4j.transport.net.socket.link.SocketSource;
 import org.nccl4j.transport.net.socket.link.SocketWatch;
 
 /** Sockets come about with slow and crowded listeners, while there are strangers. */
-@Timeout(120)
+@Timeout(600)
 class SocketDialerTest {
   private static final byte[] SECRET = "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
   private static final Protection PLAIN =

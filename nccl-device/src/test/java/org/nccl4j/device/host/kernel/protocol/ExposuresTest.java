@@ -38,7 +38,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.Progress;
 
 /** Steps that a receiver reads from the sender's buffer, one by one. */
-@Timeout(60)
+@Timeout(600)
 class ExposuresTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 384, 256);
   private static final int BYTES = 256;

@@ -20,7 +20,7 @@ import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Progress;
 
 /** Steps that a kernel wants a proxy to receive in its buffer, one by one. */
-@Timeout(60)
+@Timeout(600)
 class PlacingTest {
   private static final int SLOT = 32 << 10;
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 384, SLOT);

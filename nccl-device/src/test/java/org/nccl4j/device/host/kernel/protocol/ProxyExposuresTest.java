@@ -25,7 +25,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.Progress;
 
 /** Steps that a kernel exposes to its proxy, one by one. */
-@Timeout(60)
+@Timeout(600)
 class ProxyExposuresTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 384, 256);
   private static final int BYTES = 256;

@@ -22,7 +22,7 @@ import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.Progress;
 
 /** Steps whose outcome leaves the caches: it goes to the target by streaming stores. */
-@Timeout(60)
+@Timeout(600)
 class StreamedOutcomeTest {
   private static final int SLOT = 64 << 10;
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 384, SLOT);

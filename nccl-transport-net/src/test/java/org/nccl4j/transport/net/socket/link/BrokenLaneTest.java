@@ -17,7 +17,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.HostDevice;
 
 /** Lanes whose packets are lost one way: the sender, which is to dial another, hears of it. */
-@Timeout(60)
+@Timeout(600)
 class BrokenLaneTest {
   private static final Duration SILENCE = Duration.ofMinutes(10);
   private static final Duration BOUND = Duration.ofSeconds(10);

@@ -20,7 +20,7 @@ import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** A lane that an unexpected error stops: no other socket can take over. */
-@Timeout(120)
+@Timeout(600)
 class FailedLaneTest {
   private static final int BYTES = 1 << 20;
 

@@ -27,7 +27,7 @@ import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Connections over which many messages have gone, where something begins to repeat. */
-@Timeout(120)
+@Timeout(600)
 class LateMessagesTest {
   private static final int UNDER_WAY = 4;
   private static final int ROUNDS = 12;

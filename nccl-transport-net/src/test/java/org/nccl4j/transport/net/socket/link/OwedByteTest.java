@@ -22,7 +22,7 @@ import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.api.wire.tls.TlsFiles;
 
 /** TLS may have encrypted the first byte of a message that counts as not begun. */
-@Timeout(60)
+@Timeout(600)
 class OwedByteTest {
   /** A socket holds less than TLS encrypts at once. */
   private static final int SMALL = 4096;

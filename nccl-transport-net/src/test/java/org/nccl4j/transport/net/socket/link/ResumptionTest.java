@@ -23,7 +23,7 @@ import org.nccl4j.transport.net.socket.link.Resumption.Position;
 import org.nccl4j.transport.net.socket.link.Resumption.Resumed;
 
 /** Sockets that take over, of which some die before both ends know where to go on. */
-@Timeout(60)
+@Timeout(600)
 class ResumptionTest {
   private static final Duration BOUND = Duration.ofSeconds(10);
   private static final Position HERE = new Position(7, 11, 5);

@@ -22,7 +22,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.HostDevice;
 
 /** Threads that connections share: they come in turn, and leave what is removed alone. */
-@Timeout(60)
+@Timeout(600)
 class SharedSocketThreadsTest {
   private static final int BYTES = 100_000;
 

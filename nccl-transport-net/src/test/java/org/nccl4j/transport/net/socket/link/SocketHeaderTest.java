@@ -27,7 +27,7 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.host.HostDevice;
 
 /** A header that is damaged ends the connection; one whose receive comes later waits for it. */
-@Timeout(60)
+@Timeout(600)
 class SocketHeaderTest {
   private static final int BITS = 8 * SocketLink.HEADER_BYTES;
 

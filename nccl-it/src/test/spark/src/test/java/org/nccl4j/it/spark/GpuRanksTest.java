@@ -44,7 +44,7 @@ import org.nccl4j.spark.RankOptions;
  * With -Dnccl4j.spark.gpus=N the GPUs of this machine, N executors and checked sums; else the fake
  * driver, which copies data and runs no kernels.
  */
-@Timeout(300)
+@Timeout(600)
 final class GpuRanksTest {
   private static final boolean IS_REAL = Integer.getInteger("nccl4j.spark.gpus", 0) > 0;
   private static final int RANKS = IS_REAL ? Integer.getInteger("nccl4j.spark.gpus") : 2;

@@ -33,7 +33,7 @@ import org.nccl4j.spark.RankFunction;
 import org.nccl4j.spark.RankOptions;
 
 /** Ranks on the host device: three workers with an executor each, and a core for each rank. */
-@Timeout(300)
+@Timeout(600)
 final class HostRanksTest {
   private static final int RANKS = 3;
   private static final int LENGTH = 100_003;
