@@ -98,6 +98,10 @@ final class LiveRecordings implements AutoCloseable {
       missing.put(pid, "there is no process " + pid);
       return;
     }
+    if (!AttachCheck.takesCommands(pid)) {
+      missing.put(pid, "process " + pid + " has no JVM that can be recorded");
+      return;
+    }
     if (ended) {
       return;
     }

@@ -66,6 +66,17 @@ class TraceTest {
     assertFalse(Files.exists(file));
   }
 
+  /** SIGQUIT, by which jcmd wakes a JVM, would end it. */
+  @Test
+  void aProcessWithoutAJvmIsRefusedAndLives() throws Exception {
+    Process process = new ProcessBuilder("sleep", "300").start();
+    processes.add(process);
+    String pid = Long.toString(process.pid());
+    String said = trace(1, "-s", "1", "-o", directory.resolve("trace.json").toString(), pid);
+    assertTrue(said.contains("process " + pid + " has no JVM that can be recorded"), said);
+    assertTrue(process.isAlive());
+  }
+
   /** Recording takes minutes, which would be lost. */
   @Test
   void aFileThatCannotBeWrittenIsRefusedBeforeProcessesAreRecorded() throws Exception {
