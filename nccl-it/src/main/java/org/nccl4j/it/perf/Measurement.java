@@ -91,6 +91,9 @@ final class Measurement {
     List<Result> results = new ArrayList<>();
     for (Workload workload : settings.what().workloads()) {
       heading.print(workload, joined);
+      if (out.checkError()) {
+        break; // nobody reads the rows
+      }
       if (settings.how().overlap()) {
         new OverlapSweep(settings, timer, !peers.isEmpty(), out).run(workload);
         continue;

@@ -12,6 +12,7 @@ import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.report.Report;
 import org.nccl4j.it.perf.report.Result;
 import org.nccl4j.it.perf.report.Summary;
+import org.nccl4j.it.run.ExitStatus;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -58,6 +59,9 @@ public final class PerfCommand implements Callable<Integer> {
     Measurement measurement =
         new Measurement(settings, version, machine, command.getOut(), command.getErr());
     List<Result> results = measurement.run();
+    if (command.getOut().checkError()) {
+      return ExitStatus.OUTPUT_CLOSED;
+    }
     PerfSettings.Who who = settings.ranks();
     Report report =
         new Report(

@@ -46,7 +46,7 @@ final class Sweep {
     table = new Table(out, peers.isEmpty() ? "" : peers.get(0).name(), settings.how().blocks());
   }
 
-  /** Measures a workload. */
+  /** Measures a workload; ends early if nobody reads the rows. */
   List<Result> run(Workload workload) {
     table.header();
     List<Result> results = new ArrayList<>();
@@ -54,6 +54,9 @@ final class Sweep {
     for (DataType type : settings.what().types()) {
       for (RedOp op : workload.reduces() ? settings.what().ops() : List.of(RedOp.SUM)) {
         for (int root : workload.rooted() ? settings.what().roots() : List.of(0)) {
+          if (out.checkError()) {
+            return results;
+          }
           List<Cell> cells = cells(workload, type, op, root);
           Map<Cell, Double> expected = warmUp(cells, budget);
           rows(cells, expected, results);
@@ -92,7 +95,7 @@ final class Sweep {
     boolean alone = settings.outputs().watching() == PerfSettings.Watching.ERRORS;
     String task = cells.get(0).workload().label();
     try (Progress progress = new Progress(alone, task, cells.size())) {
-      for (int i = 0; i < cells.size(); i += 2) {
+      for (int i = 0; i < cells.size() && !out.checkError(); i += 2) {
         row(cells.get(i), cells.get(i + 1), expected, results);
         progress.to(i + 2L);
       }

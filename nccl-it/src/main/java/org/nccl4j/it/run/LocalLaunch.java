@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.nccl4j.device.InternalErrorException;
 
 /** Ranks of a program, started from this machine: starts all, ends the rest when one fails. */
@@ -51,7 +52,8 @@ final class LocalLaunch {
   /**
    * Runs to the end.
    *
-   * @return 0, or the exit status of the first rank that failed
+   * @return 0, or the exit status of the first rank that failed, or {@link
+   *     ExitStatus#OUTPUT_CLOSED}
    */
   int run() {
     RankEnvironment environment = RankEnvironment.create(nRanks, placement);
@@ -79,22 +81,24 @@ final class LocalLaunch {
   private synchronized void start(
       int rank, Map<String, String> variables, BlockingQueue<RunningRank> ended) {
     if (!ending) {
-      RunningRank started = start(rank, variables);
-      ranks.add(started);
-      started.process().onExit().thenRun(() -> ended.add(started));
+      ranks.add(start(rank, variables, ended::add));
     }
   }
 
-  private RunningRank start(int rank, Map<String, String> variables) {
-    return placement.isHere()
-        ? RunningRank.start(rank, program, variables, out, err)
-        : RunningRank.start(
-            rank, placement.shell(rank, nRanks), RemoteScript.of(variables, program), out, err);
+  private RunningRank start(int rank, Map<String, String> variables, Consumer<RunningRank> over) {
+    if (placement.isHere()) {
+      return RunningRank.start(rank, program, variables, out, err, over);
+    }
+    List<String> shell = placement.shell(rank, nRanks);
+    return RunningRank.start(rank, shell, RemoteScript.of(variables, program), out, err, over);
   }
 
   private int await(BlockingQueue<RunningRank> ended) throws InterruptedException {
     for (int left = nRanks; left > 0; left--) {
       RunningRank rank = ended.take();
+      if (rank.isUnread()) {
+        return ExitStatus.OUTPUT_CLOSED;
+      }
       rank.drain();
       int status = rank.process().exitValue();
       if (status != 0) {

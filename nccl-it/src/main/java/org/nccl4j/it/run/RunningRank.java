@@ -10,25 +10,34 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.nccl4j.device.InvalidArgumentException;
 
 /** One rank's process, and the two threads that pass on what it prints. */
 final class RunningRank {
   private final int rank;
   private final Process process;
+  private final Consumer<RunningRank> over;
   private final Thread outReader;
   private final Thread errReader;
 
-  private RunningRank(int rank, Process process, PrintWriter out, PrintWriter err) {
+  /** Nobody reads what it prints. */
+  private volatile boolean unread;
+
+  private RunningRank(
+      int rank, Process process, PrintWriter out, PrintWriter err, Consumer<RunningRank> over) {
     this.rank = rank;
     this.process = process;
+    this.over = over;
     outReader = reader(process.inputReader(StandardCharsets.UTF_8), out);
     errReader = reader(process.errorReader(StandardCharsets.UTF_8), err);
+    process.onExit().thenRun(() -> over.accept(this));
   }
 
   /**
    * Starts a rank.
    *
+   * @param over told by any thread when it has ended, and when nobody reads what it prints
    * @throws InvalidArgumentException if there is no such program
    */
   static RunningRank start(
@@ -36,11 +45,12 @@ final class RunningRank {
       List<String> program,
       Map<String, String> variables,
       PrintWriter out,
-      PrintWriter err) {
+      PrintWriter err,
+      Consumer<RunningRank> over) {
     ProcessBuilder builder = new ProcessBuilder(program);
     builder.environment().putAll(variables);
     builder.redirectInput(new File("/dev/null"));
-    return new RunningRank(rank, started(rank, builder), out, err);
+    return new RunningRank(rank, started(rank, builder), out, err, over);
   }
 
   /**
@@ -48,12 +58,18 @@ final class RunningRank {
    *
    * @param shell that reads what to do
    * @param script what that is; its input stays open until the rank has ended
+   * @param over as above
    * @throws InvalidArgumentException if there is no such program as starts the shell
    */
   static RunningRank start(
-      int rank, List<String> shell, String script, PrintWriter out, PrintWriter err) {
+      int rank,
+      List<String> shell,
+      String script,
+      PrintWriter out,
+      PrintWriter err,
+      Consumer<RunningRank> over) {
     Process process = started(rank, new ProcessBuilder(shell));
-    RunningRank running = new RunningRank(rank, process, out, err);
+    RunningRank running = new RunningRank(rank, process, out, err, over);
     try {
       process.getOutputStream().write(script.getBytes(StandardCharsets.UTF_8));
       process.getOutputStream().flush();
@@ -87,7 +103,11 @@ final class RunningRank {
                 String line;
                 while ((line = lines.readLine()) != null) {
                   to.println("[" + rank + "] " + line);
-                  to.flush();
+                  if (to.checkError()) { // flushes, too
+                    unread = true;
+                    over.accept(this);
+                    return;
+                  }
                 }
               } catch (IOException e) {
                 to.println("[" + rank + "] (output lost: " + e.getMessage() + ")");
@@ -105,6 +125,11 @@ final class RunningRank {
 
   Process process() {
     return process;
+  }
+
+  /** True if nobody reads what it prints: its pipe is closed. */
+  boolean isUnread() {
+    return unread;
   }
 
   /** Asks it and what it started to end. */

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.api.ChaosRank;
+import org.nccl4j.it.run.ClosedWriter;
 
 @Timeout(600)
 final class RunTest {
@@ -70,6 +71,16 @@ final class RunTest {
             "@@x");
     assertEquals(0, status, err::toString);
     assertEquals("[0] " + word + " @@x", out.toString().strip());
+  }
+
+  /** As after "| head". */
+  @Test
+  void theCommandEndsWhenNobodyReadsItsOutput() {
+    String script = "echo x; exec sleep 600";
+    PrintWriter to = new PrintWriter(new ClosedWriter());
+    assertEquals(
+        141, Main.run(to, new PrintWriter(err), "run", "-n", "2", "--", "sh", "-c", script));
+    assertEquals("", err.toString());
   }
 
   @Test

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.io.Writer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -27,6 +28,7 @@ import org.nccl4j.it.perf.report.Result;
 import org.nccl4j.it.perf.report.Summary;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
+import org.nccl4j.it.run.ClosedWriter;
 import org.nccl4j.it.run.Placement;
 
 /** The sweep with ranks that answer by a formula: an operation takes 1 us and 1 ns an element. */
@@ -88,6 +90,7 @@ final class SweepTest {
 
   private final FormulaRanks ranks = new FormulaRanks();
   private final StringWriter text = new StringWriter();
+  private Writer to = text;
 
   private List<Result> sweep(Workload workload, Averaging averaging, int iterations, Peer peer) {
     PerfSettings.How how =
@@ -128,7 +131,7 @@ final class SweepTest {
                 Optional.empty(),
                 Comparison.NONE,
                 PerfSettings.Watching.NOTHING));
-    PrintWriter out = new PrintWriter(text);
+    PrintWriter out = new PrintWriter(to);
     return new Sweep(
             settings,
             new CellTimer(ranks, how, 60),
@@ -161,6 +164,12 @@ final class SweepTest {
         results.stream().map(result -> result.cell().inPlace()).toList());
     assertEquals("Ring", results.get(0).choice().algorithm());
     assertTrue(new Summary(results).right());
+  }
+
+  @Test
+  void nothingIsMeasuredThatNobodyReads() {
+    to = new ClosedWriter();
+    assertEquals(List.of(), sweep(Workload.ALL_REDUCE, Averaging.RANK0, 10, null));
   }
 
   @Test
