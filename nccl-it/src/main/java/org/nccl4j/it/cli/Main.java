@@ -73,6 +73,8 @@ public final class Main implements Runnable {
   public static int run(PrintWriter out, PrintWriter err, String... arguments) {
     CommandLine main = new CommandLine(new Main());
     giveVersion(main);
+    // Options after the program are the program's.
+    main.getSubcommands().get("run").setStopAtPositional(true);
     return main.setOut(out)
         .setErr(err)
         .setCaseInsensitiveEnumValuesAllowed(true)

@@ -16,7 +16,8 @@ import picocli.CommandLine.Spec;
     description =
         "Starts PROGRAM once for each rank, with NCCL4J_RANK, NCCL4J_NRANKS, NCCL4J_LOCAL_RANK"
             + " and NCCL4J_UNIQUE_ID set, and torchrun's RANK, WORLD_SIZE, LOCAL_RANK,"
-            + " MASTER_ADDR and MASTER_PORT. Each line of output begins with its rank. When a"
+            + " MASTER_ADDR and MASTER_PORT. Each line of output begins with its rank. Ranks have"
+            + " no input (/dev/null). When a"
             + " rank fails, the others are ended, and the command exits with its status.",
     mixinStandardHelpOptions = true,
     sortOptions = false)
@@ -51,7 +52,7 @@ public final class RunCommand implements Callable<Integer> {
   @Parameters(
       arity = "1..*",
       paramLabel = "PROGRAM",
-      description = "The program and its arguments, after --.")
+      description = "The program and its arguments. All options of this command come before it.")
   private List<String> program = new ArrayList<>();
 
   /** For picocli. */

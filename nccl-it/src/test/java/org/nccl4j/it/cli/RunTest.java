@@ -84,6 +84,16 @@ final class RunTest {
   }
 
   @Test
+  void optionsAfterTheProgramAreItsOwn() {
+    assertEquals(
+        0,
+        Main.run(
+            new PrintWriter(out), new PrintWriter(err), "run", "-n", "1", "echo", "-n", "--", "-l"),
+        err::toString);
+    assertEquals("[0] -- -l", out.toString().strip());
+  }
+
+  @Test
   void ranksShareOneId() {
     assertEquals(0, run(2, "echo $NCCL4J_UNIQUE_ID $MASTER_PORT"));
     Set<String> seen =
