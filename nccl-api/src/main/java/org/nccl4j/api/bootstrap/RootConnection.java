@@ -286,7 +286,9 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
       pulse.stop();
     }
     monitor.change(() -> over = true);
-    if (!monitor.read(() -> rootMayLeave)) {
+    if (monitor.read(() -> root == null)) {
+      failures.heard(closedBeforeAnswering(), this);
+    } else if (!monitor.read(() -> rootMayLeave)) {
       String broken = reason instanceof ProtocolException ? " (" + reason.getMessage() + ")" : "";
       failures.heard(
           new FailureMessage(
@@ -300,6 +302,19 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
               ""),
           this);
     }
+  }
+
+  /** A root that has all its ranks closes its port, also to ranks that have not joined yet. */
+  private FailureMessage closedBeforeAnswering() {
+    return new FailureMessage(
+        ErrorId.UNREACHABLE,
+        "the bootstrap root at %s closed the connection before it answered".formatted(id.where()),
+        id.startedByFirstRank()
+            ? "if another program runs with this NCCL_COMM_ID, name a port that no other has; else"
+                + " look at rank 0's output for the reason of its end"
+            : "use each unique id for one communicator; if this one is used once, look for the"
+                + " reason in the output of the process that created it",
+        "");
   }
 
   private String rootText() {
@@ -316,9 +331,13 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
     String network =
         "let TCP through the firewall to that port (NCCL4J_BOOTSTRAP_PORTS fixes it), or"
             + " choose the network with NCCL_SOCKET_IFNAME or NCCL_COMM_ID=host:port";
+    String otherPort = "if another program has that port, name a free one in NCCL_COMM_ID; ";
     String remedy;
     if (reasons.contains("TLS") || reasons.contains("nccl4j's protocol")) {
-      remedy = "set NCCL4J_TLS_CERT and NCCL4J_TLS_CA on all ranks or on none; " + network;
+      remedy =
+          "set NCCL4J_TLS_CERT and NCCL4J_TLS_CA on all ranks or on none; "
+              + (id.startedByFirstRank() ? otherPort : "")
+              + network;
     } else if (reasons.contains("secret")) {
       remedy =
           id.startedByFirstRank()
@@ -326,7 +345,10 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
                   + " all ranks; or name a port that no other job has"
               : "pass the same unique id to all ranks, and use it for one communicator";
     } else if (id.startedByFirstRank()) {
-      remedy = "start rank 0, with the same NCCL_COMM_ID, on the host that it names; " + network;
+      remedy =
+          "start rank 0, with the same NCCL_COMM_ID, on the host that it names; "
+              + otherPort
+              + network;
     } else if (reasons.contains("ECONNREFUSED")) {
       remedy =
           "keep the process that created the unique id alive, and use each id for one"

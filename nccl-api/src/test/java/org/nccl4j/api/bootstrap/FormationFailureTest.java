@@ -19,9 +19,13 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.bootstrap.connection.ConnectionListener;
+import org.nccl4j.api.bootstrap.connection.EventLoop;
 import org.nccl4j.api.bootstrap.root.ProcessIdentity;
+import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.api.wire.PortRange;
+import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -167,6 +171,35 @@ class FormationFailureTest {
       NcclException failure = joinFails(idAt(silent.getLocalPort()), SHORT);
       assertSays(SystemErrorException.class, failure, "no answer", "of 1 s");
     }
+  }
+
+  /** As a root that has all its ranks: another program's, with the same NCCL_COMM_ID. */
+  @Test
+  void aRootThatClosesBeforeItAnswersIsNotCalledDead() {
+    byte[] secret = new byte[16];
+    EventLoop loop = EventLoop.acquire();
+    ServerSocketChannel socket =
+        ListeningSocket.open("a test", InetAddress.getLoopbackAddress(), PortRange.ANY);
+    ConnectionListener listener =
+        new ConnectionListener(
+            loop,
+            socket,
+            Handshake.Service.ROOT,
+            PeerCredentials.in(secret),
+            Ranks.LONG,
+            (connection, type, first) -> connection.close());
+    loop.execute(listener::start);
+    InetSocketAddress here =
+        new InetSocketAddress(InetAddress.getLoopbackAddress(), ListeningSocket.port(socket));
+    BootstrapId id = new BootstrapId(true, List.of(here), secret);
+    NcclException failure =
+        Ranks.run(1, any -> TcpBootstrap.join(Ranks.request(id, 2, 1, Ranks.LONG)))
+            .get(0)
+            .failure();
+    loop.execute(listener::close);
+    loop.release();
+    assertSays(SystemErrorException.class, failure, "closed the connection before it answered");
+    assertTrue(failure.remedy().contains("another program runs with this"), failure.remedy());
   }
 
   @Test
