@@ -3,6 +3,7 @@ package org.nccl4j.api.init.connect;
 import java.lang.System.Logger;
 import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -23,6 +24,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The transport to each rank. Both ends of a pair ask all their transports; the pair uses the first
@@ -30,6 +32,9 @@ import org.nccl4j.device.TimeoutException;
  */
 public final class TransportRoutes {
   private static final Logger LOG = DebugLog.of("INIT");
+
+  /** Time that a transport's answer does not take unless it waits for something. */
+  private static final long LONG_ANSWER_NANOS = 1_000_000_000;
 
   private final int rank;
   private final List<PeerInfo> peers;
@@ -231,18 +236,30 @@ public final class TransportRoutes {
   private List<Support> ask(PeerInfo peer, long endNanos) {
     List<Support> supports = new ArrayList<>();
     for (NamedTransport named : transports) {
+      long began = System.nanoTime();
       supports.add(named.transport.canConnect(peer));
-      if (System.nanoTime() - endNanos > 0) {
-        throw new TimeoutException(
-            ErrorId.NOT_CONNECTED,
-            "rank %d found no transport to rank %d by the deadline: canConnect of transport %s"
-                    .formatted(rank, peer.rank(), named.name())
-                + " took too long",
-            "leave it out of NCCL4J_TRANSPORTS, and report to its author that canConnect must not"
-                + " wait");
+      long now = System.nanoTime();
+      if (now - endNanos > 0) {
+        throw late(peer, named, now - began);
       }
     }
     return List.copyOf(supports);
+  }
+
+  private TimeoutException late(PeerInfo peer, NamedTransport last, long nanos) {
+    String late =
+        "rank %d found no transport to rank %d by the deadline: ".formatted(rank, peer.rank());
+    return nanos > LONG_ANSWER_NANOS
+        ? new TimeoutException(
+            ErrorId.NOT_CONNECTED,
+            "%scanConnect of transport %s took %s"
+                .formatted(late, last.name(), Patience.text(Duration.ofNanos(nanos))),
+            "leave it out of NCCL4J_TRANSPORTS, and report to its author that canConnect must not"
+                + " wait")
+        : new TimeoutException(
+            ErrorId.NOT_CONNECTED,
+            late + "the creation has taken longer than the init timeout",
+            "allow more time with NCCL4J_INIT_TIMEOUT or CommunicatorConfig.withInitTimeout");
   }
 
   /** Names of the transports that can reach a peer from here, best first. */

@@ -23,6 +23,7 @@ import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.TimeoutException;
 
 /** The choice of a transport between two ranks, each with transports of its own. */
 @Timeout(600)
@@ -112,6 +113,15 @@ class TransportRoutesTest {
     low.exclude(1, low.transports().get(0), "the test pattern was damaged");
     high.exclude(0, high.transports().get(0), "the test pattern was damaged");
     assertEquals("B", choice(low, high));
+  }
+
+  /** Transports that answer at once are not to blame. */
+  @Test
+  void aDeadlineThatHasPassedIsNotTheTransports() {
+    Bootstrap late = LocalBootstrap.create(2, Duration.ofNanos(1)).get(0);
+    TimeoutException e = assertThrows(TimeoutException.class, () -> routes(0, "A").choose(late));
+    assertTrue(e.problem().endsWith("taken longer than the init timeout"), e.problem());
+    assertTrue(e.remedy().contains("NCCL4J_INIT_TIMEOUT"), e.remedy());
   }
 
   @Test
