@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Setting;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.TopoSettings;
@@ -83,10 +84,18 @@ final class MachineOptions {
   /**
    * Checks the options and settings that were given.
    *
-   * @throws InvalidArgumentException if there is no such setting or no such value
+   * @throws InvalidArgumentException if there is no such setting, value or folder
    */
   void check() {
     refuse(file != null && root != null, "--root", "--file", "leave one of them out");
+    if (root != null && !Files.isDirectory(root.resolve("sys"))) {
+      throw new InvalidArgumentException(
+          ErrorId.OPTION,
+          Files.isDirectory(root)
+              ? "--root %s has no folder sys".formatted(root)
+              : "--root: there is no folder " + root,
+          "name the folder that has sys and proc of a recorded machine");
+    }
     values();
   }
 

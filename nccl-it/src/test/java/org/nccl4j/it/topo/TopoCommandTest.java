@@ -309,9 +309,20 @@ class TopoCommandTest {
     assertTrue(json.contains("\"nvlink\":[{\"target\":\"0000:02:00.0\",\"count\":4"), json);
     out.getBuffer().setLength(0);
     // An empty recorded machine has nothing in it, and says where it looked.
+    Files.createDirectory(folder.resolve("sys"));
     assertEquals(0, run("detect", "--json", "--root", folder.toString()), err.toString());
     assertTrue(out.toString().contains("\"gpusFrom\":\"PCI, without NVLinks"), out.toString());
     assertTrue(out.toString().contains("\"system\":{\"version\":1}"), out.toString());
+  }
+
+  @Test
+  void aRootWithoutARecordedMachineIsRefused() {
+    assertEquals(2, run("detect", "--root", folder.toString()));
+    assertTrue(err.toString().contains("--root " + folder + " has no folder sys"), err.toString());
+    Path none = folder.resolve("none");
+    assertEquals(2, run("detect", "--root", none.toString()));
+    assertTrue(err.toString().contains("--root: there is no folder " + none), err.toString());
+    assertEquals("", out.toString());
   }
 
   /** Numbers of JSON have no leading zeros. */
