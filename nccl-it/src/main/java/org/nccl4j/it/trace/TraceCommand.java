@@ -3,6 +3,7 @@ package org.nccl4j.it.trace;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.Writer;
+import java.math.BigDecimal;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -94,7 +95,7 @@ public final class TraceCommand implements Callable<Integer> {
     if (!pids.isEmpty()) {
       spans.addAll(record(pids, missing));
     }
-    write(spans);
+    write(spans, !pids.isEmpty());
     PrintWriter err = spec.commandLine().getErr();
     missing.forEach(problem -> err.printf("missing in the timeline: %s%n", problem));
     err.flush();
@@ -139,7 +140,7 @@ public final class TraceCommand implements Callable<Integer> {
         e);
   }
 
-  private void write(List<Span> spans) {
+  private void write(List<Span> spans, boolean ofProcesses) {
     Map<RecordedProcess, Long> offsets = ClockOffsets.of(spans);
     try (Writer to = Files.newBufferedWriter(output)) {
       TraceFile.write(spans, offsets, to);
@@ -159,7 +160,10 @@ public final class TraceCommand implements Callable<Integer> {
         });
     if (spans.isEmpty()) {
       out.println(
-          "  there was no operation; a recording needs the event org.nccl4j.Operation enabled");
+          ofProcesses
+              ? "  no operation ended in %s s; record for longer with -s"
+                  .formatted(BigDecimal.valueOf(seconds).stripTrailingZeros().toPlainString())
+              : "  there was no operation; a recording needs the event org.nccl4j.Operation enabled");
     }
     out.flush();
   }

@@ -77,6 +77,13 @@ class TraceTest {
     assertTrue(process.isAlive());
   }
 
+  @Test
+  void aProcessWithoutOperationsNeedsMoreTime() {
+    String self = Long.toString(ProcessHandle.current().pid());
+    String said = trace(1, "-s", "0.1", "-o", directory.resolve("trace.json").toString(), self);
+    assertTrue(said.contains("no operation ended in 0.1 s; record for longer with -s"), said);
+  }
+
   /** Recording takes minutes, which would be lost. */
   @Test
   void aFileThatCannotBeWrittenIsRefusedBeforeProcessesAreRecorded() throws Exception {
