@@ -168,9 +168,9 @@ final class CommunicatorFactory {
         .tell(
             "BOOTSTRAP",
             () ->
-                "joined the other %d ranks in %s through the bootstrap root at %s"
+                "joined as one of %d in %s through the bootstrap root at %s"
                     .formatted(
-                        nRanks - 1,
+                        nRanks,
                         Patience.text(Duration.ofNanos(System.nanoTime() - began)),
                         roots.stream().map(BootstrapId::where).collect(Collectors.joining(", "))));
     return Initializer.create(new InitRequest(name, device, settings), bootstrap, times);

@@ -212,10 +212,13 @@ public final class Listener {
 
   /** Returns the refused connections, for messages; empty if there are none. */
   public String refusals() {
-    return refused == 0
-        ? ""
-        : "; %d connections were refused meanwhile, the last from %s"
-            .formatted(refused, lastRefusal);
+    return switch ((int) Math.min(2, refused)) {
+      case 0 -> "";
+      case 1 -> "; 1 connection was refused meanwhile, from " + lastRefusal;
+      default ->
+          "; %d connections were refused meanwhile, the last from %s"
+              .formatted(refused, lastRefusal);
+    };
   }
 
   /** Closes the socket and whatever has not proved itself. */

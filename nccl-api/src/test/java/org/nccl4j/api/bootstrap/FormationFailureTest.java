@@ -220,7 +220,7 @@ class FormationFailureTest {
         TimeoutException.class,
         alone.failure(),
         "rank 1 of 2 did not join",
-        "were refused",
+        "refused meanwhile",
         "does not know the communicator's secret");
   }
 

@@ -19,11 +19,15 @@ final class JobPrinter {
   void print(PrintWriter out) {
     List<JobReport.Rank> silent = job.silent();
     out.printf(
-        "job of %d ranks: %d answered, in %d processes on %d hosts%n",
-        job.nRanks(),
+        "job of %s: %d answered, in %s on %s%n",
+        count(job.nRanks(), "rank", "s"),
         job.ranks().size() - silent.size(),
-        job.ranks().stream().map(JobReport.Rank::process).distinct().count(),
-        job.ranks().stream().map(rank -> rank.process().host()).distinct().count());
+        count(
+            job.ranks().stream().map(JobReport.Rank::process).distinct().count(), "process", "es"),
+        count(
+            job.ranks().stream().map(rank -> rank.process().host()).distinct().count(),
+            "host",
+            "s"));
     if (!job.formed()) {
       out.println("the communicator is being created; not joined yet: " + numbers(job.gone()));
     } else if (!job.gone().isEmpty()) {
@@ -52,6 +56,10 @@ final class JobPrinter {
       out.println("no rank is silent, behind or has failed");
     }
     out.flush();
+  }
+
+  private static String count(long number, String thing, String plural) {
+    return number + " " + thing + (number == 1 ? "" : plural);
   }
 
   private static String text(JobReport.Rank rank) {

@@ -18,15 +18,18 @@ final class GraphText {
     this.out = out;
   }
 
+  /** Some things: "1 rank", "2 ranks". */
+  static String count(int number, String thing) {
+    return number + " " + thing + (number == 1 ? "" : "s");
+  }
+
   void summary(Cluster cluster) {
     CommGraph comm = cluster.comm();
     out.printf(
         Locale.ROOT,
-        "%d machine%s, %d ranks on %d nodes: %d channels, %d for NVLS, %d for send and receive%n",
-        cluster.machines(),
-        cluster.machines() == 1 ? "" : "s",
-        comm.shape().nRanks(),
-        comm.shape().nNodes(),
+        "%s, %s: %d channels, %d for NVLS, %d for send and receive%n",
+        count(cluster.machines(), "machine"),
+        count(comm.shape().nRanks(), "rank"),
         comm.nChannels(),
         comm.nvlsChannels(),
         comm.peerChannels());

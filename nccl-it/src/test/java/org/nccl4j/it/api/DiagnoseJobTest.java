@@ -87,7 +87,7 @@ class DiagnoseJobTest {
     start(Mistake.SKIPPED);
     assertDiagnosed(
         1,
-        "job of 4 ranks: 4 answered, in 4 processes",
+        "job of 4 ranks: 4 answered, in 4 processes on 1 host\n",
         "behind: rank 1 by 1 collective (process " + pid(1),
         "3 of 4 ranks that answered are in operation 4, all_reduce",
         "rank 1 never called collective 4");

@@ -116,7 +116,7 @@ class SubsystemsTest {
       }
     }
     assertSaid(
-        "BOOTSTRAP rank 2 of communicator far joined the other 2 ranks in ",
+        "BOOTSTRAP rank 2 of communicator far joined as one of 3 in ",
         "INIT rank 2 of communicator far was created in ",
         "SHM rank 0 of communicator far connects to ranks [1] through SHM: ",
         "NET rank 0 of communicator far connects to ranks [2] through NET: ",

@@ -107,9 +107,11 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
 
   /** Returns the refused connections, for messages; empty if there are none. */
   public String refusals() {
-    return refused == 0
-        ? ""
-        : "; " + refused + " connections were refused meanwhile, the last " + lastRefusal;
+    return switch ((int) Math.min(2, refused)) {
+      case 0 -> "";
+      case 1 -> "; 1 connection was refused meanwhile, " + lastRefusal;
+      default -> "; " + refused + " connections were refused meanwhile, the last " + lastRefusal;
+    };
   }
 
   @Override
