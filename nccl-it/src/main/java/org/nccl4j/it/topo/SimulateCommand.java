@@ -55,7 +55,8 @@ final class SimulateCommand extends TopoAction {
       defaultValue = "",
       description =
           "The GPUs' model as the driver names it, such as \"NVIDIA H200\", for times that were"
-              + " measured on it; default: none, since topology files have no names.")
+              + " measured on it (NVIDIA H200: 2 to 4 GPUs of one machine); default: none, since"
+              + " topology files have no names.")
   private String model = "";
 
   @Option(names = "--rings", description = "Print every ring in full.")
@@ -129,6 +130,12 @@ final class SimulateCommand extends TopoAction {
     }
     List<String> sources = choices.stream().map(ClusterChoices.Choice::source).distinct().toList();
     out.printf("%nchoices of nccl4j's planner; costs: %s%n", planner.source());
+    if (!model.isEmpty() && !planner.source().startsWith("measured")) {
+      int machines = simulation.cluster().machines();
+      out.printf(
+          "no measured times of %d %s on %s%n",
+          comm.shape().nRanks(), model, GraphText.count(machines, "machine"));
+    }
     for (int s = 0; s < sources.size(); s++) {
       out.printf("  [%d] %s%n", s + 1, sources.get(s));
     }

@@ -1,6 +1,7 @@
 package org.nccl4j.it.topo;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.core.JsonFactory;
@@ -163,6 +164,16 @@ class TopoCommandTest {
         simulated(4, "--set", "NCCL_NCHANNELS_PER_NET_PEER=3", "--set", "NCCL_NET=Socket")
             .contains("8 GPUs on 4 hosts over a network, 3 channels\n"),
         out.toString());
+  }
+
+  @Test
+  void aModelWithoutMeasuredTimesIsNamed() {
+    String known = "NVIDIA H200";
+    assertFalse(simulated(1, "--model", known).contains("no measured times"), out.toString());
+    String unknown = simulated(1, "--model", "NVIDIA H201");
+    assertTrue(unknown.contains("no measured times of 2 NVIDIA H201 on 1 machine"), unknown);
+    String more = simulated(2, "--model", known);
+    assertTrue(more.contains("no measured times of 4 NVIDIA H200 on 2 machines"), more);
   }
 
   @Test
