@@ -65,13 +65,22 @@ public final class DoctorCommand implements Callable<Integer> {
       SettingExaminations.entries().stream()
           .filter(entry -> everySetting || !isDefault(entry))
           .forEach(entry -> print(entry, out));
-      out.println(
-          fatal
-              ? "A requirement of the whole library is missing."
-              : "All requirements are met on this machine.");
+      out.println(fatal ? "A requirement of the whole library is missing." : conclusion(findings));
     }
     out.flush();
     return fatal ? 1 : 0;
+  }
+
+  /** The last line where the library works. */
+  private static String conclusion(List<Finding> findings) {
+    if (findings.stream().allMatch(Finding::isGood)) {
+      return "All requirements are met on this machine.";
+    }
+    boolean gpus =
+        findings.stream().anyMatch(each -> each.subject().equals("cuda") && each.isGood());
+    return "Communicators "
+        + (gpus ? "" : "of the host device ")
+        + "work here; the lines with MISSING and WARN say what does not.";
   }
 
   private static void print(Finding finding, PrintWriter out) {

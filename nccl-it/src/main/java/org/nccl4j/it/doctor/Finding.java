@@ -32,6 +32,11 @@ record Finding(String subject, Status status, String detail, String fix, boolean
     return new Finding(subject, Status.MISSING, detail, fix, true);
   }
 
+  /** True if there is nothing to repair. */
+  boolean isGood() {
+    return status == Status.OK;
+  }
+
   /** True if this keeps everything from working. */
   boolean fatal() {
     return required && status == Status.MISSING;

@@ -32,10 +32,14 @@ final class DoctorTest {
       }
     }
     String last = lines.get(lines.size() - 1);
-    assertEquals(
-        status == 0
-            ? "All requirements are met on this machine."
-            : "A requirement of the whole library is missing.",
+    boolean isGood = lines.stream().noneMatch(line -> line.matches("(WARN|MISSING) .*"));
+    String some =
+        "Communicators (of the host device )?work here; the lines with MISSING and WARN .*";
+    assertTrue(
+        last.matches(
+            status != 0
+                ? "A requirement of the whole library is missing."
+                : isGood ? "All requirements are met on this machine." : some),
         last);
   }
 
