@@ -114,14 +114,21 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
       try {
         return exportables.allocate(bytes, dispatcher::free, /* forWindows= */ false);
       } catch (SystemErrorException e) {
-        // A limit on descriptors, or a container without memfd_create: this process's own memory.
-        LOG.log(
-            unshared.getAndSet(true) ? Level.DEBUG : Level.INFO,
-            "memory is not shared with other processes, and data from it are copied twice: {0}",
-            e.getMessage());
+        // A limit on descriptors, or a container without memfd_create.
+        return ownMemory(bytes, e);
       }
     }
     return ownMemory(bytes);
+  }
+
+  /** This process's own memory, where memory to share is refused. */
+  private DeviceMemory ownMemory(long bytes, SystemErrorException refused) {
+    DeviceMemory memory = ownMemory(bytes);
+    LOG.log(
+        unshared.getAndSet(true) ? Level.DEBUG : Level.INFO,
+        "memory is not shared with other processes, and data from it are copied twice: {0}",
+        refused.getMessage());
+    return memory;
   }
 
   /** New memory that no other process can map, without a file descriptor; at least 1 byte. */

@@ -14,12 +14,20 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.HostDevice;
 
 @Timeout(600)
@@ -31,6 +39,39 @@ class HostMemoryTest {
     while (garbage.get() != null) { // until the timeout of the test
       System.gc();
     }
+  }
+
+  /** The error says the same, and there is no memory whose data would be copied twice. */
+  @Test
+  void anAllocationThatFailsIsNotLoggedAsOneThatIsNotShared() {
+    List<String> lines = new ArrayList<>();
+    Handler handler = collect(lines);
+    Logger logger = Logger.getLogger("org.nccl4j.ALLOC");
+    Level before = logger.getLevel();
+    logger.setLevel(Level.ALL);
+    logger.addHandler(handler);
+    try {
+      assertThrows(SystemErrorException.class, () -> HOST.allocate(1L << 50));
+    } finally {
+      logger.removeHandler(handler);
+      logger.setLevel(before);
+    }
+    assertEquals(List.of(), lines);
+  }
+
+  private static Handler collect(List<String> lines) {
+    return new Handler() {
+      @Override
+      public void publish(LogRecord line) {
+        lines.add(new SimpleFormatter().formatMessage(line));
+      }
+
+      @Override
+      public void flush() {}
+
+      @Override
+      public void close() {}
+    };
   }
 
   /** Memory is unmapped once its owner is unreachable, so a view has to keep that. */
