@@ -440,7 +440,15 @@ public final class ProgressMonitor {
     List<RankReport> ours = all.get(rank.communicator());
     return ours == null
         ? ""
-        : Diagnosis.ofHang(ours, DEPARTED.of(rank.communicator())) + explainOrder(all);
+        : Diagnosis.ofHang(ours, DEPARTED.of(rank.communicator())) + explainOrder(all) + threads();
+  }
+
+  /** A hint for a thread that waits for one rank before it calls for the next. */
+  private String threads() {
+    return ours(FlightReader.ofThisProcess(rank.operations())).size() < 2
+        ? ""
+        : "; this process has several ranks: a thread that calls for more than one of them needs"
+            + " Group.run, or a thread for each rank";
   }
 
   /**

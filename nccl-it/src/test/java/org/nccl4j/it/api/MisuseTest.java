@@ -141,6 +141,7 @@ class MisuseTest {
       TimeoutException e =
           assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
       assertTrue(e.getMessage().contains("of rank 1"), e.getMessage());
+      assertTrue(e.getMessage().contains("needs Group.run, or a thread for each"), e.getMessage());
       assertTrue(ranks.communicators.get(0).asyncError().isPresent());
     }
   }
