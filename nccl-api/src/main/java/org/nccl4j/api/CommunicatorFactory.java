@@ -181,7 +181,9 @@ final class CommunicatorFactory {
         .forEach(device -> Arguments.notNull(device, "device"));
     if (devices.isEmpty()) {
       throw new InvalidArgumentException(
-          ErrorId.DEVICE, "the list of devices is empty", "pass a device for each rank");
+          ErrorId.DEVICE,
+          "the list of devices is empty",
+          "pass a device for each rank; Devices.cuda().absence() says why there is no GPU");
     }
     Settings settings = settings(Arguments.notNull(config, "configuration"));
     devices.forEach(device -> checkRanks(devices.size(), device));

@@ -86,7 +86,7 @@ class MisuseOfMakingTest {
             "the operation timeout is PT-1S",
             (c, m, s) -> DEFAULTS.withOperationTimeout(Duration.ofSeconds(-1))),
         new MisuseCase(
-            arg, "the list of devices is empty", (c, m, s) -> Communicator.initAll(List.of())),
+            arg, "Devices.cuda().absence() says why", (c, m, s) -> Communicator.initAll(List.of())),
         new MisuseCase(
             arg,
             "rank 2 of 2 ranks",
