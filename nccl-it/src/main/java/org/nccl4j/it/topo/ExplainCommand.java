@@ -20,7 +20,7 @@ final class ExplainCommand extends TopoAction {
       names = "--nodes",
       paramLabel = "N",
       defaultValue = "1",
-      description = "Number of such machines.")
+      description = "Number of such machines (default: ${DEFAULT-VALUE}).")
   private int nodes = 1;
 
   @Override

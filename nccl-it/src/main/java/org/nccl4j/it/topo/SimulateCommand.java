@@ -46,7 +46,7 @@ final class SimulateCommand extends TopoAction {
       names = "--nodes",
       paramLabel = "N",
       defaultValue = "2",
-      description = "How many machines.")
+      description = "Number of machines (default: ${DEFAULT-VALUE}).")
   private int nodes = 2;
 
   @Option(
