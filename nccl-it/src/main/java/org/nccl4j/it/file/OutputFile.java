@@ -4,13 +4,17 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.IoErrorText;
 
-/** Checks output files before a command begins, which may take minutes. */
+/** Files that an option or a setting names for what a command writes. */
 public final class OutputFile {
   private OutputFile() {}
 
   /**
-   * Opens a file for writing, and leaves it as it was.
+   * Opens a file for writing, and leaves it as it was. For commands that take minutes before they
+   * write.
    *
    * @throws IOException if it cannot be written
    */
@@ -20,5 +24,28 @@ public final class OutputFile {
     if (!isThere) {
       Files.delete(file);
     }
+  }
+
+  /**
+   * Writes a text.
+   *
+   * @param option that names the file
+   * @throws InvalidArgumentException naming the option and the file if it cannot be written
+   */
+  public static void write(String option, Path file, String text) {
+    try {
+      Files.writeString(file, text);
+    } catch (IOException e) {
+      throw unwritable(option, file, e);
+    }
+  }
+
+  /** The error of a file that cannot be written. */
+  public static InvalidArgumentException unwritable(String option, Path file, IOException e) {
+    return new InvalidArgumentException(
+        ErrorId.FILE,
+        "%s %s cannot be written (%s)".formatted(option, file, IoErrorText.of(e)),
+        "name a file in an existing folder that you may write to",
+        e);
   }
 }

@@ -23,7 +23,6 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
@@ -495,11 +494,7 @@ final class Validation {
     try {
       OutputFile.requireWritable(path);
     } catch (IOException e) {
-      throw new InvalidArgumentException(
-          ErrorId.FILE,
-          "%s %s cannot be written (%s)".formatted(option, path, IoErrorText.of(e)),
-          "name a file in an existing folder that you may write to",
-          e);
+      throw OutputFile.unwritable(option, path, e);
     }
     return Optional.of(path);
   }

@@ -3,8 +3,8 @@ package org.nccl4j.it.topo;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
 import java.nio.file.Path;
+import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.report.MachineTree;
 import org.nccl4j.topo.xml.TopologyXml;
@@ -32,7 +32,7 @@ final class DetectCommand extends TopoAction {
     machine.refuse(tree && machine.json(), "--tree", "--json", "leave one of them out");
     XmlElement system = machine.found();
     if (dump != null) {
-      Files.writeString(dump, TopologyXml.write(system));
+      OutputFile.write("--dump", dump, TopologyXml.write(system));
     }
     if (machine.json()) {
       try (JsonGenerator json = json(out)) {

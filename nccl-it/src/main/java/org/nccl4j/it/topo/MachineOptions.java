@@ -14,6 +14,7 @@ import org.nccl4j.api.spi.Setting;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.cuda.nvml.Nvml;
+import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Cluster;
@@ -168,7 +169,10 @@ final class MachineOptions {
     if (dump.isPresent()) {
       int rank = values().get(Settings.NCCL_GRAPH_DUMP_FILE_RANK);
       MachineGraphs graphs = domainOf(clusters.get(0), rank);
-      Files.writeString(Path.of(dump.get()), TopologyXml.write(GraphFile.write(graphs)));
+      OutputFile.write(
+          Settings.NCCL_GRAPH_DUMP_FILE.name(),
+          Path.of(dump.get()),
+          TopologyXml.write(GraphFile.write(graphs)));
     }
     return clusters;
   }
@@ -217,7 +221,8 @@ final class MachineOptions {
     XmlElement found = isLive() ? live().system() : TopologyXml.readSystem(given());
     Optional<String> dump = find(Settings.NCCL_TOPO_DUMP_FILE);
     if (dump.isPresent()) {
-      Files.writeString(Path.of(dump.get()), TopologyXml.write(found));
+      OutputFile.write(
+          Settings.NCCL_TOPO_DUMP_FILE.name(), Path.of(dump.get()), TopologyXml.write(found));
     }
     return found;
   }

@@ -3,9 +3,9 @@ package org.nccl4j.it.topo;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.report.Drawing;
 import org.nccl4j.topo.report.MachineTree;
@@ -43,7 +43,7 @@ final class ShowCommand extends TopoAction {
     }
     Cluster cluster = machine.cluster(nodes == null ? 1 : nodes);
     if (svg != null) {
-      Files.writeString(svg, Drawing.of(cluster.domains().get(0), machine.name()));
+      OutputFile.write("--svg", svg, Drawing.of(cluster.domains().get(0), machine.name()));
     }
     if (machine.json()) {
       try (JsonGenerator json = json(out)) {

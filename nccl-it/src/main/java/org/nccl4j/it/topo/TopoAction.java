@@ -32,8 +32,8 @@ abstract class TopoAction implements Callable<Integer> {
     } catch (IOException e) {
       throw new InvalidArgumentException(
           ErrorId.FILE,
-          "a file cannot be written (%s)".formatted(IoErrorText.of(e)),
-          "name a file in an existing folder that you may write to",
+          "the output cannot be written (%s)".formatted(IoErrorText.of(e)),
+          "see that there is room where it goes",
           e);
     } finally {
       out.flush();

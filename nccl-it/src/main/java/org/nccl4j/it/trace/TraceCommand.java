@@ -12,9 +12,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import org.nccl4j.api.observe.flight.FlightReader;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.it.trace.Span.RecordedProcess;
 import picocli.CommandLine.Command;
@@ -133,11 +131,7 @@ public final class TraceCommand implements Callable<Integer> {
   }
 
   private InvalidArgumentException unwritable(IOException e) {
-    return new InvalidArgumentException(
-        ErrorId.FILE,
-        "%s cannot be written: %s".formatted(output, IoErrorText.of(e)),
-        "pass the name of a writable file by -o",
-        e);
+    return OutputFile.unwritable("-o", output, e);
   }
 
   private void write(List<Span> spans, boolean ofProcesses) {

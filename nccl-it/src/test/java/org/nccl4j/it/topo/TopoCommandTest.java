@@ -310,6 +310,20 @@ class TopoCommandTest {
     assertTrue(err.toString().contains("topo show: no graph"), err.toString());
     assertTrue(err.toString().contains("\n  remedy: name one of"), err.toString());
     assertEquals(1, run("show", "--file", file.toString(), "--set", "NCCL_TOPO_DUMP_FILE=/no/a"));
+    assertTrue(
+        err.toString()
+            .contains("NCCL_TOPO_DUMP_FILE /no/a cannot be written (there is no folder /no)"),
+        err.toString());
+  }
+
+  @Test
+  void aFileThatCannotBeWrittenIsNamedWithItsOption() {
+    for (String[] option : new String[][] {{"detect", "--dump"}, {"show", "--svg"}}) {
+      err.getBuffer().setLength(0);
+      assertEquals(1, run(option[0], option[1], "/no/a", "--file", file.toString()));
+      String said = option[1] + " /no/a cannot be written (there is no folder /no)";
+      assertTrue(err.toString().contains(said), err.toString());
+    }
   }
 
   @Test
