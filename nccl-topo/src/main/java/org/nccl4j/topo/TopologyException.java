@@ -20,14 +20,21 @@ public final class TopologyException extends RuntimeException {
    * @param remedy what to change
    */
   public TopologyException(String what, String where, String why, String remedy) {
-    super(problem(what, where, why) + ". Remedy: " + remedy + ".");
-    this.problem = problem(what, where, why);
-    this.where = where;
-    this.remedy = remedy;
+    this(what + " at " + where + ": " + why, where, remedy);
   }
 
-  private static String problem(String what, String where, String why) {
-    return what + " at " + where + ": " + why;
+  /**
+   * An error whose sentence names the place.
+   *
+   * @param problem the fact, the place and the cause
+   * @param where the file and line, or the device
+   * @param remedy what to change
+   */
+  public TopologyException(String problem, String where, String remedy) {
+    super(problem + ". Remedy: " + remedy + ".");
+    this.problem = problem;
+    this.where = where;
+    this.remedy = remedy;
   }
 
   /** The fact, the place and the cause. */

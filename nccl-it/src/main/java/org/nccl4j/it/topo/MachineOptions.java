@@ -205,9 +205,9 @@ final class MachineOptions {
   void refuseWithoutGpus() {
     if (isLive() && live().gpus() == 0) {
       throw new TopologyException(
-          "there is no topology",
+          (root == null ? "this machine" : "the machine of " + root)
+              + " has no topology: it has no GPU, neither on PCI nor from the driver",
           root == null ? "this machine" : root.toString(),
-          "it has no GPU, neither on PCI nor from the driver",
           "describe another machine with --file or NCCL_TOPO_FILE, or run the command on one with"
               + " GPUs");
     }

@@ -365,7 +365,10 @@ class TopoCommandTest {
     Path bad = Files.writeString(folder.resolve("bad.xml"), "<system version=\"2\"/>");
     assertEquals(1, run("graph", "--file", bad.toString()));
     assertTrue(err.toString().contains("bad.xml:1"), err.toString());
-    assertEquals(1, run("show", "--file", folder.resolve("none.xml").toString()));
+    Path none = folder.resolve("none.xml");
+    assertEquals(1, run("show", "--file", none.toString()));
+    assertTrue(
+        err.toString().contains(none + " cannot be read: there is no such file"), err.toString());
     assertEquals("", out.toString());
   }
 }

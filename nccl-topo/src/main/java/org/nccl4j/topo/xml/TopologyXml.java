@@ -84,24 +84,24 @@ public final class TopologyXml {
   private static String content(Path file) {
     if (Files.exists(file) && !Files.isRegularFile(file)) {
       throw new TopologyException(
-          "XML cannot be read",
+          file + " cannot be read: it is not a regular file, and reading it might never end",
           file.toString(),
-          "it is not a regular file, and reading it might never end",
           "give a topology or graph file");
     }
     try (InputStream in = Files.newInputStream(file)) {
       byte[] bytes = in.readNBytes(XmlLimits.DEFAULT.bytes() + 1);
       if (bytes.length > XmlLimits.DEFAULT.bytes()) {
         throw new TopologyException(
-            "XML cannot be read",
+            file + " cannot be read: it is larger than " + XmlLimits.DEFAULT.bytes() + " bytes",
             file + ":1",
-            "the file is larger than " + XmlLimits.DEFAULT.bytes() + " bytes",
             "give a topology or graph file");
       }
       return new String(bytes, StandardCharsets.UTF_8);
     } catch (IOException e) {
       throw new TopologyException(
-          "XML cannot be read", file.toString(), why(e), "name a file that this user can read");
+          file + " cannot be read: " + why(e),
+          file.toString(),
+          "name a file that this user can read");
     }
   }
 
