@@ -212,7 +212,7 @@ class JobServerTest {
     JobObserver.States states = new JobObserver.States(2, false, List.of());
     try (JobServer server = open(() -> JobReport.of(List.of(states)))) {
       assertTrue(server.address().startsWith("http://127.0.0.1:"), server.address());
-      assertEquals(404, get(server, "", "GET").status());
+      assertEquals("/job.json\n/metrics\n", get(server, "", "GET").body());
       assertEquals(405, get(server, "job.json", "POST").status());
       assertTrue(get(server, "job.json", "GET").body().contains("\"gone\":[0,1]"));
     }

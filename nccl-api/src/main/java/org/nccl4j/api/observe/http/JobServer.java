@@ -20,7 +20,7 @@ import org.nccl4j.device.SystemErrorException;
 
 /**
  * Serves the state of a job by HTTP, without access control: {@code /job.json}, and {@code
- * /metrics} for Prometheus. Each request queries all ranks. Any thread.
+ * /metrics} for Prometheus; {@code /} lists them. Each request queries all ranks. Any thread.
  */
 public final class JobServer implements AutoCloseable {
   private static final System.Logger LOG = DebugLog.of("RAS");
@@ -88,6 +88,8 @@ public final class JobServer implements AutoCloseable {
       report(exchange, "application/json", source, JobJson::of);
     } else if (path.equals("/metrics")) {
       report(exchange, PrometheusWriter.MEDIA_TYPE, source, JobMetrics::of);
+    } else if (path.equals("/")) {
+      send(exchange, 200, "text/plain", "/job.json\n/metrics\n");
     } else {
       send(exchange, 404, "text/plain", "only /job.json and /metrics\n");
     }
