@@ -8,7 +8,6 @@ import org.nccl4j.api.bootstrap.BootstrapOptions;
 import org.nccl4j.api.bootstrap.BootstrapRoot;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Arguments;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -73,15 +72,7 @@ public final class UniqueId {
    * @throws InvalidArgumentException for invalid text
    */
   public static UniqueId parse(String text) {
-    try {
-      return fromBytes(HexFormat.of().parseHex(Arguments.notNull(text, "text of a unique id")));
-    } catch (IllegalArgumentException e) {
-      throw new InvalidArgumentException(
-          ErrorId.UNIQUE_ID,
-          "this text is not a unique id (" + e.getMessage() + ")",
-          "pass the result of UniqueId.toString() unchanged",
-          e);
-    }
+    return new UniqueId(BootstrapId.parse(Arguments.notNull(text, "text of a unique id")).encode());
   }
 
   /** The binary form */

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -58,8 +59,21 @@ class UniqueIdTest {
 
   @Test
   void whatIsNoIdIsRefused() {
-    assertThrows(InvalidArgumentException.class, () -> UniqueId.parse("hello"));
-    assertThrows(InvalidArgumentException.class, () -> UniqueId.parse(""));
+    for (String text : List.of("", "hello")) {
+      InvalidArgumentException e =
+          assertThrows(InvalidArgumentException.class, () -> UniqueId.parse(text));
+      assertTrue(
+          e.problem()
+              .contains(
+                  "this text is not a unique id: it has " + text.length() + " characters, not"),
+          e.problem());
+      assertTrue(e.remedy().contains("toString()"), e.remedy());
+    }
+    for (String text : List.of("0".repeat(101), "x".repeat(100))) {
+      InvalidArgumentException e =
+          assertThrows(InvalidArgumentException.class, () -> UniqueId.parse(text));
+      assertTrue(e.problem().endsWith("bytes in hexadecimal"), e.problem());
+    }
     assertThrows(InvalidArgumentException.class, () -> UniqueId.fromBytes(new byte[128]));
     assertThrows(InvalidArgumentException.class, () -> UniqueId.fromBytes(new byte[1000]));
     assertThrows(

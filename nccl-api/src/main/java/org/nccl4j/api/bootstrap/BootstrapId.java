@@ -120,6 +120,26 @@ public final class BootstrapId {
     }
   }
 
+  /**
+   * From {@link #encode()}'s bytes in hexadecimal.
+   *
+   * @throws InvalidArgumentException if they are not an id
+   */
+  public static BootstrapId parse(String text) {
+    int digits = text.length();
+    if (digits < 2 * FIXED_BYTES || digits > 2 * MAX_BYTES) {
+      throw notAnId(
+          "this text is",
+          "it has %d characters, not %d to %d".formatted(digits, 2 * FIXED_BYTES, 2 * MAX_BYTES),
+          null);
+    }
+    try {
+      return decode(HexFormat.of().parseHex(text));
+    } catch (IllegalArgumentException e) {
+      throw notAnId("this text is", "it is not a whole number of bytes in hexadecimal", e);
+    }
+  }
+
   private static BootstrapId read(ByteBuffer in) throws UnknownHostException {
     if (in.remaining() < FIXED_BYTES || in.remaining() > MAX_BYTES) {
       throw notAnId("it has " + in.remaining() + " bytes", null);
@@ -159,10 +179,14 @@ public final class BootstrapId {
   }
 
   private static InvalidArgumentException notAnId(String why, Exception cause) {
+    return notAnId("these bytes are", why, cause);
+  }
+
+  private static InvalidArgumentException notAnId(String form, String why, Exception cause) {
     return new InvalidArgumentException(
         ErrorId.UNIQUE_ID,
-        "these bytes are not a unique id: " + why,
-        "pass the result of UniqueId.toBytes() unchanged",
+        form + " not a unique id: " + why,
+        "pass the result of UniqueId.toBytes() or toString() unchanged",
         cause);
   }
 }

@@ -95,7 +95,8 @@ class MisuseOfMakingTest {
             arg,
             "0 unique ids for 2 ranks",
             (c, m, s) -> Communicator.initRank(2, List.of(), 0, host, DEFAULTS)),
-        new MisuseCase(arg, "is not a unique id", (c, m, s) -> UniqueId.parse("not hexadecimal")),
+        new MisuseCase(
+            arg, "it has 15 characters, not", (c, m, s) -> UniqueId.parse("not hexadecimal")),
         new MisuseCase(arg, "null was passed for the text", (c, m, s) -> UniqueId.parse(null)),
         new MisuseCase(
             arg,
