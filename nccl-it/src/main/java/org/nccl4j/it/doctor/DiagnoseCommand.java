@@ -20,6 +20,7 @@ import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.os.IoErrorText;
+import org.nccl4j.it.run.ExitStatus;
 import org.nccl4j.it.run.JobIds;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -38,8 +39,8 @@ import picocli.CommandLine.Spec;
       "Reads the flight recorders of this host's and user's processes, even of stopped or hanging"
           + " ones, and files written by --save or NCCL4J_FLIGHT_FILE, such as other hosts'.",
       "With --job it queries all hosts of a running job, through the bootstrap root.",
-      "Exit status 0 if no rank is silent, stopped, behind or failed, else 1. A rank is behind once"
-          + " others have waited for a second."
+      "Exit status 0 if no rank is silent, stopped, behind or failed, 3 if no process has a"
+          + " communicator, else 1. A rank is behind once others have waited for a second."
     },
     mixinStandardHelpOptions = true)
 public final class DiagnoseCommand implements Callable<Integer> {
@@ -107,8 +108,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
       throw unread.get(0);
     }
     if (reports.isEmpty()) {
-      spec.commandLine().getErr().println(FlightReader.none());
-      return 1;
+      return ExitStatus.noCommunicator(spec.commandLine());
     }
     Collection<List<RankReport>> communicators = Diagnosis.byCommunicator(reports).values();
     communicators.forEach(

@@ -13,6 +13,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.support.Patience;
+import org.nccl4j.it.run.ExitStatus;
 import org.nccl4j.it.run.JobIds;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -181,8 +182,7 @@ public final class TopCommand implements Callable<Integer> {
     List<RankReport> reports = source.get();
     hasLooked = true;
     if (reports.isEmpty() && pids.isEmpty() && frames > 0 && server == null) {
-      spec.commandLine().getErr().println(FlightReader.none());
-      return 1;
+      return ExitStatus.noCommunicator(spec.commandLine());
     }
     FrameText text = new FrameText(out);
     boolean screen = !json && frames != 1 && System.console() != null;

@@ -14,6 +14,7 @@ import java.util.concurrent.Callable;
 import org.nccl4j.api.observe.flight.FlightReader;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.it.file.OutputFile;
+import org.nccl4j.it.run.ExitStatus;
 import org.nccl4j.it.trace.Span.RecordedProcess;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -82,8 +83,7 @@ public final class TraceCommand implements Callable<Integer> {
           .distinct()
           .forEach(pids::add);
       if (pids.isEmpty()) {
-        spec.commandLine().getErr().println(FlightReader.none());
-        return 1;
+        return ExitStatus.noCommunicator(spec.commandLine());
       }
     }
     List<Span> spans = new ArrayList<>();

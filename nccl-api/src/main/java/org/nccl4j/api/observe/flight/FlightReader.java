@@ -94,8 +94,7 @@ public final class FlightReader {
 
   /** The sentence for a user whose host has no recorder that can be read. */
   public static String none() {
-    return "no process of this host that this user may read has a communicator of nccl4j; run this"
-        + " while the program runs, as its user";
+    return "no process of this host that this user may read has a communicator of nccl4j";
   }
 
   static void requireProcesses(Path processes) {
