@@ -3,6 +3,7 @@ package org.nccl4j.it.cli;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.Collectors;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
@@ -34,9 +35,19 @@ final class Failures {
     return command.getCommandSpec().exitCodeOnInvalidInput();
   }
 
-  /** The message, in which picocli says "option" twice of a value without "=". */
+  /**
+   * The message in our words: picocli says "option" twice of a value without "=", names types of
+   * Java, and begins with a capital.
+   */
   private static String text(ParameterException e) {
-    return String.valueOf(e.getMessage()).replace("option option", "option");
+    String text =
+        String.valueOf(e.getMessage())
+            .replace("option option", "option")
+            .replaceFirst(" is not an? (int|long)$", " is not a whole number")
+            .replaceFirst(" is not an? (double|float)$", " is not a number");
+    return text.matches("(?s)[A-Z][a-z].*")
+        ? text.substring(0, 1).toLowerCase(Locale.ROOT) + text.substring(1)
+        : text;
   }
 
   /** Names the first word that is too much, and where it stands for a command, the commands. */
@@ -71,7 +82,7 @@ final class Failures {
   private static String help(CommandLine command, boolean onlyRemedy) {
     String name = command.getCommandSpec().qualifiedName();
     return onlyRemedy
-        ? "  remedy: correct it; '" + name + " --help' lists the options"
+        ? "  remedy: '" + name + " --help' lists the options"
         : "  '" + name + " --help' lists its options";
   }
 

@@ -437,7 +437,7 @@ final class Validation {
     return new InvalidArgumentException(
         ErrorId.OPTION,
         "%s %s is unknown".formatted(option, name),
-        "say one or more of " + String.join(",", known) + ", or all");
+        "use one or more of " + String.join(",", known) + ", or all");
   }
 
   /** Lists for all collectives and for single ones, in the form of NCCL_ALGO and NCCL_PROTO. */
