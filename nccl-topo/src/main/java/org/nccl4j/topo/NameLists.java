@@ -22,8 +22,11 @@ public final class NameLists {
   private final NameList all;
   private final Map<String, NameList> single;
   private final List<String> operations;
+  private final String given;
 
-  private NameLists(NameList all, Map<String, NameList> single, List<String> operations) {
+  private NameLists(
+      NameList all, Map<String, NameList> single, List<String> operations, String given) {
+    this.given = given;
     this.all = all;
     this.single = single;
     this.operations = operations;
@@ -44,7 +47,7 @@ public final class NameLists {
         single.putIfAbsent(plain(section.substring(0, colon)), names);
       }
     }
-    return new NameLists(all, single, operations);
+    return new NameLists(all, single, operations, value.trim());
   }
 
   /** The list for operations that have none of their own. */
@@ -71,7 +74,12 @@ public final class NameLists {
   public NameLists with(String operation, String name) {
     Map<String, NameList> changed = new TreeMap<>(single);
     changed.put(plain(operation), NameList.parse(name));
-    return new NameLists(all, changed, operations);
+    return new NameLists(all, changed, operations, "");
+  }
+
+  /** The value as it was given, for messages; in one spelling if it was changed since. */
+  public String given() {
+    return given.isEmpty() ? toString() : given;
   }
 
   /** The listed names that are not among those known, as they are written. */

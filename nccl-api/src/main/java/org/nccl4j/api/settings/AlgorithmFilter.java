@@ -77,7 +77,8 @@ public final class AlgorithmFilter {
     if (!unknown.isEmpty()) {
       throw new InvalidArgumentException(
           ErrorId.NAME,
-          "%s=%s names '%s', which does not exist".formatted(setting, value, unknown.get(0)),
+          "%s=%s names '%s', which does not exist"
+              .formatted(setting, value.given(), unknown.get(0)),
           "use one or more of " + String.join(", ", known));
     }
   }
@@ -161,8 +162,11 @@ public final class AlgorithmFilter {
     return protocols.toString();
   }
 
+  /** The settings that are set, with their values as they were given. */
   @Override
   public String toString() {
-    return "algorithms '%s', protocols '%s'".formatted(algorithms, protocols);
+    String algo = algorithms.isEmpty() ? "" : "NCCL_ALGO=" + algorithms.given();
+    String proto = protocols.isEmpty() ? "" : "NCCL_PROTO=" + protocols.given();
+    return algo + (algo.isEmpty() || proto.isEmpty() ? "" : " and ") + proto;
   }
 }

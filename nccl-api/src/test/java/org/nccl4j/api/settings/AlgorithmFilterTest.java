@@ -85,16 +85,24 @@ class AlgorithmFilterTest {
       })
   void valuesThatMeanTheSameHaveOneText(String one, String other) {
     boolean protocols = one.contains("LL");
+    AlgorithmFilter first = AlgorithmFilter.parse(protocols ? "" : one, protocols ? one : "");
+    AlgorithmFilter second = AlgorithmFilter.parse(protocols ? "" : other, protocols ? other : "");
+    assertEquals(first.algorithmText(), second.algorithmText());
+    assertEquals(first.protocolText(), second.protocolText());
+  }
+
+  @Test
+  void messagesHaveTheValuesAsTheyWereGiven() {
+    assertEquals("NCCL_ALGO=Ring,PAT", AlgorithmFilter.parse("Ring,PAT", "").toString());
     assertEquals(
-        AlgorithmFilter.parse(protocols ? "" : one, protocols ? one : "").toString(),
-        AlgorithmFilter.parse(protocols ? "" : other, protocols ? other : "").toString());
+        "NCCL_ALGO=Ring and NCCL_PROTO=^LL", AlgorithmFilter.parse("Ring", "^LL").toString());
   }
 
   @Test
   void namesThatDoNotExistAreRefusedWithThoseThatDo() {
     InvalidArgumentException e =
         assertThrows(InvalidArgumentException.class, () -> AlgorithmFilter.parse("ring,Star", ""));
-    assertTrue(e.getMessage().contains("NCCL_ALGO=ring,star names 'Star'"), e.getMessage());
+    assertTrue(e.getMessage().contains("NCCL_ALGO=ring,Star names 'Star'"), e.getMessage());
     assertTrue(e.getMessage().contains("DirectOneShot"), e.getMessage());
     assertThrows(InvalidArgumentException.class, () -> AlgorithmFilter.parse("", "allreduce:LL9"));
     e =

@@ -142,8 +142,8 @@ public final class AlgorithmSelector {
         && told.add(operation)) {
       LOG.log(
           Level.WARNING,
-          "{0}: NCCL_ALGO and NCCL_PROTO ({1}) leave no way for it, so it takes {2} {3}. Remedy:"
-              + " name one that --explain of nccl perf lists, or a list for this operation alone"
+          "nothing that {1} allows does {0} here; it uses {2} {3}. Remedy: name an algorithm and a"
+              + " protocol that --explain of nccl perf lists, or a list for this operation alone"
               + " (NCCL_ALGO=tree;{0}:ring)",
           operation.key(),
           filter,
