@@ -26,7 +26,8 @@ import picocli.CommandLine.Spec;
     description = "Collective communication for the JVM: measure it, run programs with it.",
     footer = {
       "",
-      "./nccl with COMMAND runs a program for NCCL with nccl4j (docs/guides/drop-in.md).",
+      "./nccl with COMMAND runs a program for NCCL with nccl4j:",
+      "  see docs/guides/drop-in.md.",
       "./nccl dist packs an archive with a Java runtime (./nccl dist --help).",
       "./nccl COMMAND --class-path JAR:... finds plug-ins in jars (except run).",
     },

@@ -27,7 +27,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "trace",
     description = {
-      "Writes a timeline of the operations of all ranks, for ui.perfetto.dev or chrome://tracing.",
+      "Writes a timeline of the operations of all ranks,",
+      "for ui.perfetto.dev or chrome://tracing.",
       "Records running Java processes of this host and user for some seconds, and reads recordings"
           + " of Java Flight Recorder, such as other hosts'. Clocks of different hosts are"
           + " corrected by the collectives that the ranks have in common."

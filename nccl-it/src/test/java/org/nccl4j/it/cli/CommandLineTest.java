@@ -179,6 +179,16 @@ final class CommandLineTest {
     return seen;
   }
 
+  /** A line that is too long is broken after a dot or a colon, too. */
+  @Test
+  void namesInHelpAreNotBroken() {
+    assertEquals(0, run("--help"));
+    assertEquals(0, run("trace --help"));
+    for (String name : new String[] {"drop-in.md", "ui.perfetto.dev", "chrome://tracing"}) {
+      assertTrue(out.toString().contains(name), out::toString);
+    }
+  }
+
   @Test
   void settingsOfAMachineAreNamesWithValues() {
     assertEquals(0, run("topo show --help"));
