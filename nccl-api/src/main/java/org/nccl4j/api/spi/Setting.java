@@ -111,7 +111,7 @@ public final class Setting<T> {
     return new Setting<>(
         name,
         byDefault,
-        "a number above 0 with ms, s, m or h; without a unit, seconds",
+        "a number above 0 and a unit (ms, s, m, h; s if there is none)",
         sentence,
         false,
         new DurationParser(/* orZero= */ false));
@@ -122,7 +122,7 @@ public final class Setting<T> {
     return new Setting<>(
         name,
         byDefault,
-        "a number with ms, s, m or h, or 0; without a unit, seconds",
+        "0, or a number and a unit (ms, s, m, h; s if there is none)",
         sentence,
         false,
         new DurationParser(/* orZero= */ true));
