@@ -109,6 +109,10 @@ final class LocalLaunch {
         err.flush();
         return status;
       }
+      if (!rank.inputLost().isEmpty()) {
+        err.printf("nccl run: rank %d: %s%n", rank.rank(), rank.inputLost());
+        err.flush();
+      }
     }
     return 0;
   }

@@ -20,8 +20,8 @@ public record Placement(List<String> hosts, List<String> launcher) {
 
   /** The remedy where the launcher has not reached a host. */
   public static final String UNREACHED_REMEDY =
-      "repair the error above, so that it needs no password and no input, or choose another with"
-          + " --launcher";
+      "see that this command works without a password and other input, or name another command"
+          + " with --launcher";
 
   /** The status of ssh where it is ssh that failed, see ssh(1). */
   private static final int UNREACHED = 255;

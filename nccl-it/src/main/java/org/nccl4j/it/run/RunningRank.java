@@ -20,6 +20,7 @@ final class RunningRank {
   private final Consumer<RunningRank> over;
   private final Thread outReader;
   private final Thread errReader;
+  private String inputLost = "";
 
   /** Nobody reads what it prints. */
   private volatile boolean unread;
@@ -74,8 +75,8 @@ final class RunningRank {
       process.getOutputStream().write(script.getBytes(StandardCharsets.UTF_8));
       process.getOutputStream().flush();
     } catch (IOException e) {
-      // It has ended without reading: its status and what it printed say why.
-      err.printf("nccl run: %s takes no input (%s)%n", String.join(" ", shell), e.getMessage());
+      running.inputLost =
+          "%s takes no input (%s)".formatted(String.join(" ", shell), e.getMessage());
     }
     return running;
   }
@@ -130,6 +131,11 @@ final class RunningRank {
   /** True if nobody reads what it prints: its pipe is closed. */
   boolean isUnread() {
     return unread;
+  }
+
+  /** The reason why a shell did not take its script; empty if it did. */
+  String inputLost() {
+    return inputLost;
   }
 
   /** Asks it and what it started to end. */

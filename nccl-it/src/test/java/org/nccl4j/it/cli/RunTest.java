@@ -1,6 +1,7 @@
 package org.nccl4j.it.cli;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
@@ -175,6 +176,7 @@ final class RunTest {
     assertEquals(255, status);
     assertTrue(err.toString().contains("far moon' cannot reach moon"), err::toString);
     assertTrue(err.toString().contains("remedy: "), err::toString);
+    assertFalse(err.toString().contains("takes no input"), err::toString);
     err.getBuffer().setLength(0);
     assertEquals(255, run(1, "exit 255"));
     assertTrue(err.toString().contains("failed with exit status 255"), err::toString);
@@ -202,7 +204,7 @@ final class RunTest {
     assertEquals(1, status);
     assertTrue(err.toString().contains("far moon' cannot reach moon"), err::toString);
     assertTrue(err.toString().contains("no such host"), err::toString);
-    assertTrue(err.toString().contains("another with --launcher"), err::toString);
+    assertTrue(err.toString().contains("name another command with --launcher"), err::toString);
   }
 
   @Test
