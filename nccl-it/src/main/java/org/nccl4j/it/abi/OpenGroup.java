@@ -26,7 +26,7 @@ final class OpenGroup {
   private final List<CompletableFuture<?>> awaited = new ArrayList<>();
 
   /** Calls that wait for other ranks, which the end makes together. */
-  private final Map<RankHandle, Runnable> meetings = new LinkedHashMap<>();
+  private final Map<Object, Runnable> meetings = new LinkedHashMap<>();
 
   private final Set<DeviceStream> hostStreams = new LinkedHashSet<>();
   private boolean inProgress;
@@ -59,8 +59,12 @@ final class OpenGroup {
     }
   }
 
-  /** Keeps a call that waits for other ranks, which this thread may drive too, for the end. */
-  void add(RankHandle rank, Runnable call) {
+  /**
+   * Keeps a call that waits for other ranks, which this thread may drive too, for the end.
+   *
+   * @param rank whose it is: its calls follow each other
+   */
+  void add(Object rank, Runnable call) {
     meetings.merge(
         rank,
         call,
