@@ -231,7 +231,7 @@ static void groups(void) {
   BAD_IN_GROUP("index 1", ncclSignal(0, 1, 0, 0, comm, NULL));
   BAD_IN_GROUP("0x1234567", ncclSignal(0, 0, 0, 0, NO_COMM, NULL));
   BAD_IN_GROUP("0x1234567", ncclCommResume(NO_COMM));
-  // What waits for other ranks fails at the end.
+  // Calls that wait for other ranks fail at the end.
   OK(ncclGroupStart());
   OK(ncclCommResume(comm));
   UNUSABLE("not suspended", ncclGroupEnd());

@@ -84,7 +84,7 @@ class ConfigTest {
     assertTrue(Config.of(all(ConfigField.UNDEFINED), new String[2], parent).blocking());
   }
 
-  /** What is not in its configuration it would have from its parent. */
+  /** A setting that its configuration does not have would be its parent's. */
   @Test
   void undefinedFieldsOfAChildHaveTheirDefaults() {
     Config grandparent = Config.of(all(1), new String[] {null, "old"});

@@ -261,14 +261,15 @@ abstract class SharedSplitLife {
         assertTrue(e.getMessage().contains(why), e.toString());
       }
       each(failed, rank -> assertTrue(rank.asyncError().isPresent(), rank.toString()));
-      each(failed, rank -> assertThrows(NcclException.class, () -> rank.split(0, 0)));
       each(failed, rank -> assertThrows(NcclException.class, rank::suspend));
     }
-    assertWork(own, grown);
+    List<Communicator> again = split(first, named("again"));
+    assertWork(own, grown, again);
     List<Communicator> left = Ranks.all(parents, rank -> rank.shrink(Set.of(), ShrinkMode.ABORT));
     List<Communicator> children = split(left, named("after"));
     children.forEach(rank -> assertEquals(0, held(rank), rank.toString()));
-    assertWork(children, grown, left, own);
-    List.of(children, second, first, own, grown, parents, left).forEach(SharedSplitLife::close);
+    assertWork(children, grown, left, own, again);
+    List.of(children, second, first, own, grown, parents, left, again)
+        .forEach(SharedSplitLife::close);
   }
 }
