@@ -37,11 +37,12 @@ class LatePeersTest {
         List.of(hosts.ring()), List.of(hosts.tree(rank, 0), hosts.tree(rank, 1)), Optional.empty());
   }
 
+  private static Set<Integer> late(List<PeerInfo> peers, Map<String, String> settings, int rank) {
+    return LatePeers.of(Settings.ofProcess(settings), peers, graphs(peers, rank), rank);
+  }
+
   private static List<Set<Integer>> late(List<PeerInfo> peers, Map<String, String> settings) {
-    Settings those = Settings.ofProcess(settings);
-    return IntStream.range(0, peers.size())
-        .mapToObj(rank -> LatePeers.of(those, peers, graphs(peers, rank), rank))
-        .toList();
+    return IntStream.range(0, peers.size()).mapToObj(rank -> late(peers, settings, rank)).toList();
   }
 
   @ParameterizedTest
@@ -64,7 +65,7 @@ class LatePeersTest {
   @CsvSource({"100, 1, true", "100, 2, true", "2000, 8, false"})
   void patFindsItsRanksWhereThereIsPat(int n, int perHost, boolean found) {
     List<PeerInfo> peers = peers(n, perHost, Device.Kind.CUDA);
-    Set<Integer> late = LatePeers.of(Settings.ofProcess(Map.of()), peers, graphs(peers, 10), 10);
+    Set<Integer> late = late(peers, Map.of(), 10);
     for (int distance : new int[] {16, 32, 64}) {
       assertEquals(!found, late.contains((10 + distance) % n), distance + " ahead");
       assertEquals(!found, late.contains((n + 10 - distance) % n), distance + " behind");
@@ -75,9 +76,9 @@ class LatePeersTest {
   /** The heads of the same number on hosts that follow each other in a tree. */
   @Test
   void treesOfHeadsAreConnectedWhereNvlsTreeIsNamed() {
-    List<PeerInfo> peers = peers(128, 8, Device.Kind.CUDA);
-    Set<Integer> late = late(peers, Map.of()).get(13);
-    Set<Integer> named = late(peers, Map.of("NCCL_ALGO", "NVLSTree")).get(13);
+    List<PeerInfo> peers = peers(2000, 8, Device.Kind.CUDA); // without PAT
+    Set<Integer> late = late(peers, Map.of(), 13);
+    Set<Integer> named = late(peers, Map.of("NCCL_ALGO", "NVLSTree"), 13);
     assertTrue(late.containsAll(named));
     assertTrue(late.size() > named.size());
     late.stream().filter(peer -> !named.contains(peer)).forEach(peer -> assertEquals(5, peer % 8));

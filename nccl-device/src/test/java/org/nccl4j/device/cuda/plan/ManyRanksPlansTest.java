@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -83,7 +84,8 @@ class ManyRanksPlansTest extends AgainstFakeCuda {
 
   /** From the first rank up to the last. */
   private static Tree chain(int rank, int n) {
-    return new Tree(rank + 1 < n ? rank + 1 : -1, rank == 0 ? List.of() : List.of(rank - 1));
+    IntUnaryOperator parents = of -> of + 1 < n ? of + 1 : -1;
+    return new Tree(parents.applyAsInt(rank), rank == 0 ? List.of() : List.of(rank - 1), parents);
   }
 
   private static Tree heap(int rank, int n) {
@@ -91,7 +93,8 @@ class ManyRanksPlansTest extends AgainstFakeCuda {
     for (int child = 2 * rank + 1; child <= 2 * rank + 2 && child < n; child++) {
       down.add(child);
     }
-    return new Tree(rank == 0 ? -1 : (rank - 1) / 2, down);
+    IntUnaryOperator parents = of -> of == 0 ? -1 : (of - 1) / 2;
+    return new Tree(parents.applyAsInt(rank), down, parents);
   }
 
   private static int[] ring(int n, Random random) {

@@ -63,10 +63,10 @@ class TreePlansTest extends AgainstFakeCuda {
   void theNeighbourTowardsTheRootIsTheParent() {
     try (GpuRanks ranks = new GpuRanks(9, Duration.ofSeconds(3))) {
       for (Operation operation : List.of(Operation.BROADCAST, Operation.REDUCE)) {
-        assertEquals(List.of(0, 3, 4, 255, 255), place(ranks, 1, 1, operation, 6));
-        assertEquals(List.of(4, 3, 0, 255, 255), place(ranks, 1, 1, operation, 4));
-        assertEquals(List.of(255, 3, 4, 0, 255), place(ranks, 1, 1, operation, 1));
-        assertEquals(List.of(2, 255, 255, 255, 255), place(ranks, 6, 1, operation, 3));
+        assertEquals(List.of(0, 3, 4, -1, -1), place(ranks, 1, 1, operation, 6));
+        assertEquals(List.of(4, 3, 0, -1, -1), place(ranks, 1, 1, operation, 4));
+        assertEquals(List.of(-1, 3, 4, 0, -1), place(ranks, 1, 1, operation, 1));
+        assertEquals(List.of(2, -1, -1, -1, -1), place(ranks, 6, 1, operation, 3));
         // All five neighbours of the root are below it.
         assertEquals(List.of(0, 5, 6, 7, 8), place(ranks, 1, 2, operation, 1));
       }
