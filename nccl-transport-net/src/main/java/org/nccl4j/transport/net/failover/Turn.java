@@ -14,6 +14,8 @@ public final class Turn {
   /** No turn waits for anything, but a busy machine may run its thread late. */
   private static final Duration LONGEST = Duration.ofSeconds(30);
 
+  private static final int SPINS = 1000;
+
   private static final VarHandle TAKEN;
 
   static {
@@ -27,9 +29,20 @@ public final class Turn {
   /** 1 while a thread has the turn, else 0. */
   private volatile int taken;
 
-  /** Takes the turn if no thread has it; what its last owner wrote is then seen. */
+  /** True while the watch waits for the turn. */
+  private volatile boolean wanted;
+
+  /**
+   * Takes the turn if no thread has it and the watch does not wait for it; what its last owner
+   * wrote is then seen.
+   */
   @HotPath
   public boolean enter() {
+    return !wanted && take();
+  }
+
+  @HotPath
+  private boolean take() {
     return taken == 0 && TAKEN.compareAndSet(this, 0, 1);
   }
 
@@ -37,6 +50,31 @@ public final class Turn {
   @HotPath
   public void leave() {
     TAKEN.setRelease(this, 0);
+  }
+
+  /**
+   * Takes the turn after its owner, for the watch alone. A thread that polls a connection over and
+   * over has the turn nearly always, and gets it no more meanwhile.
+   *
+   * @param most how long to wait for the owner to leave
+   * @return false if the owner keeps it for longer
+   */
+  public boolean enterNext(Duration most) {
+    if (take()) {
+      return true;
+    }
+    wanted = true;
+    try {
+      for (int spin = 0; spin < SPINS; spin++) { // an owner that runs leaves in microseconds
+        Thread.onSpinWait();
+        if (take()) {
+          return true;
+        }
+      }
+      return Patience.until(this::take, most);
+    } finally {
+      wanted = false;
+    }
   }
 
   /** Takes the turn as soon as its owner leaves; false if the owner keeps it for too long. */

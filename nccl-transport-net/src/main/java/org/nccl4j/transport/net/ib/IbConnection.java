@@ -400,7 +400,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
 
   @Override
   public final boolean look() {
-    if (closed || !turn.enter()) {
+    if (closed || !turn.enterNext(LinkWatch.TURN)) {
       return broken;
     }
     try {

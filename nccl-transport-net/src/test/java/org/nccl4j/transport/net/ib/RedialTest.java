@@ -86,7 +86,8 @@ class RedialTest extends WithRoce {
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
   void anotherControlConnectionIsDialled(int after) {
-    try (IbLink link = new IbLink(mortal(0), mortal(1))) {
+    String[] settings = {"NCCL4J_NET_FAILOVER_TIMEOUT", "50s"};
+    try (IbLink link = new IbLink(mortal(0, settings), mortal(1, settings))) {
       assertTrue(link.moves(10_000));
       dead = made;
       fake.fake_break(after, 0); // the receiver's announcement, or the data
