@@ -223,6 +223,7 @@ public final class CollectivePlans implements AutoCloseable {
   /** Puts the places in rings and trees of the channels from a first on. */
   private void putTopology(ByteBuffer arguments, CollectiveWork work, int first) {
     int n = spec.nRanks();
+    boolean turns = work.algorithm() == Algorithm.TREE && work.operation().isRooted();
     for (int channel = 0; channel < CHANNELS; channel++) {
       int[] ring = memory.ring(first + channel);
       int index = indexOf(ring, spec.rank());
@@ -232,10 +233,7 @@ public final class CollectivePlans implements AutoCloseable {
       arguments.putShort(KernelLayout.RING_NEXT + at, (short) ring[(index + 1) % n]);
       if (!spec.trees().isEmpty()) {
         Tree tree = spec.trees().get((first + channel) % spec.trees().size());
-        putTree(
-            arguments,
-            work.operation().isRooted() ? tree.from(spec.rank(), work.root()) : tree,
-            channel);
+        putTree(arguments, turns ? tree.from(spec.rank(), work.root()) : tree, channel);
       }
     }
   }
