@@ -52,10 +52,6 @@ public class LinkWatch implements Runnable {
 
   private static final System.Logger LOG = DebugLog.of("NET");
   private static final long LOOK_NANOS = 50_000_000;
-
-  /** Longest wait of a look for a link's turn. */
-  public static final Duration TURN = Duration.ofMillis(5);
-
   private static final int LOOKS_FOR_PORT = 10;
   private static final long BUSY_LOOK_NANOS = 500_000;
 

@@ -14,6 +14,9 @@ public final class Turn {
   /** No turn waits for anything, but a busy machine may run its thread late. */
   private static final Duration LONGEST = Duration.ofSeconds(30);
 
+  /** Longest wait of a watch, which looks again soon. */
+  private static final Duration LOOK = Duration.ofMillis(5);
+
   private static final int SPINS = 1000;
 
   private static final VarHandle TAKEN;
@@ -54,12 +57,15 @@ public final class Turn {
 
   /**
    * Takes the turn after its owner, for the watch alone. A thread that polls a connection over and
-   * over has the turn nearly always, and gets it no more meanwhile.
-   *
-   * @param most how long to wait for the owner to leave
-   * @return false if the owner keeps it for longer
+   * over has the turn nearly always, and gets it no more meanwhile. False if the owner keeps it for
+   * milliseconds.
    */
-  public boolean enterNext(Duration most) {
+  public boolean enterNext() {
+    return enterNext(LOOK);
+  }
+
+  /** Takes the turn as {@link #enterNext()} does; waits for the owner for a given time. */
+  boolean enterNext(Duration most) {
     if (take()) {
       return true;
     }

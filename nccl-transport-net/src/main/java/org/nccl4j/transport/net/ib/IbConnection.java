@@ -400,7 +400,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
 
   @Override
   public final boolean look() {
-    if (closed || !turn.enterNext(LinkWatch.TURN)) {
+    if (closed || !turn.enterNext()) {
       return broken;
     }
     try {

@@ -23,7 +23,6 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.support.Patience;
 import org.nccl4j.transport.net.failover.Failover;
-import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.failover.Turn;
 import org.nccl4j.transport.net.socket.silence.MovedException;
 import org.nccl4j.transport.net.socket.silence.Silence;
@@ -564,7 +563,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   public boolean look() {
     long now = System.nanoTime();
     silence.look(now);
-    if (over || failure != null || !turn.enterNext(LinkWatch.TURN)) {
+    if (over || failure != null || !turn.enterNext()) {
       return socket == null && failure == null;
     }
     try {
