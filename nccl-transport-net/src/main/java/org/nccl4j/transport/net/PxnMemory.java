@@ -113,8 +113,6 @@ final class PxnMemory implements AutoCloseable {
 
   @Override
   public void close() {
-    CloseAll all = new CloseAll();
-    steps.forEach(all::take);
-    all.end();
+    CloseAll.each(steps, Runnable::run);
   }
 }

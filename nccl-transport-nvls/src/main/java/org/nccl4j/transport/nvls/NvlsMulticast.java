@@ -84,9 +84,7 @@ final class NvlsMulticast implements Multicast {
     if (object != null) {
       left.add(object::close);
     }
-    CloseAll all = new CloseAll();
-    left.forEach(all::take);
-    all.end();
+    CloseAll.each(left, Runnable::run);
   }
 
   /** Memory that could not be covered. */

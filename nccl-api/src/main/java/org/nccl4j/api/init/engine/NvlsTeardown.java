@@ -152,9 +152,7 @@ final class NvlsTeardown {
           together, "NVLS", bytes(together), "some rank has not closed its communicator");
       return;
     }
-    CloseAll all = new CloseAll();
-    together.forEach(departure -> all.take(departure.free));
-    all.end();
+    CloseAll.each(together, departure -> departure.free.run());
   }
 
   private static long bytes(List<Departure> departures) {

@@ -41,8 +41,6 @@ final class IbMemories {
   }
 
   void close() {
-    CloseAll all = new CloseAll();
-    open.forEach(memory -> all.take(memory::close));
-    all.end();
+    CloseAll.each(open, IbMemory::close);
   }
 }
