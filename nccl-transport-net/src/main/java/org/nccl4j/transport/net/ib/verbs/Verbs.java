@@ -55,7 +55,7 @@ public final class Verbs {
           Logger.Level.DEBUG,
           "InfiniBand: ibv_fork_init failed: {0}; with a kernel before 5.12 this process must not"
               + " fork",
-          Descriptors.describe(rc > 0 ? rc : errno()));
+          Descriptors.describe(errnoOf(rc)));
     }
   }
 
@@ -350,15 +350,20 @@ public final class Verbs {
 
   private void zero(int rc, String what, String remedy) {
     if (rc != 0) {
-      throw failed(what, rc > 0 ? rc : errno(), remedy);
+      throw failed(what, errnoOf(rc), remedy);
     }
   }
 
   private void freed(int rc, String what) {
     if (rc != 0) {
-      int errno = rc > 0 ? rc : errno();
-      LOG.log(Logger.Level.DEBUG, "InfiniBand: {0} failed: {1}", what, Descriptors.describe(errno));
+      String why = Descriptors.describe(errnoOf(rc));
+      LOG.log(Logger.Level.DEBUG, "InfiniBand: {0} failed: {1}", what, why);
     }
+  }
+
+  /** The error of a call that returned other than 0: some return it, others set errno. */
+  private int errnoOf(int rc) {
+    return rc > 0 ? rc : errno();
   }
 
   public static SystemErrorException failed(String what, int errno, String remedy) {
