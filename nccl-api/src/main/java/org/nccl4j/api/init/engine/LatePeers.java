@@ -30,9 +30,11 @@ public final class LatePeers {
       return Set.of();
     }
     Set<Integer> neighbours = graphs.neighbours(rank);
-    if (areAmongGpus(settings, peers)) {
+    if (areOnGpus(peers)) {
       HostLayout hosts = HostLayout.of(peers);
-      addNeighboursOfPat(neighbours, hosts, rank);
+      if (RankPlacement.patChunk(peers.size(), hosts.mostRanks()) > 0) {
+        addNeighboursOfPat(neighbours, peers.size(), rank);
+      }
       if (NvlsDecision.absent(settings).wanted()) {
         addNeighbours(neighbours, new NvlsTeams(hosts, graphs.nvlsHeads(), 0, 0).trees(rank));
       }
@@ -52,17 +54,18 @@ public final class LatePeers {
 
   /** True if ranks of GPUs on several hosts may have some. */
   public static boolean areAmongGpus(Settings settings, List<PeerInfo> peers) {
-    return peers.get(0).deviceKind() == Device.Kind.CUDA && exist(settings, peers);
+    return areOnGpus(peers) && exist(settings, peers);
   }
 
-  /** Ranks at distances 1, 2, 4, ... if so many ranks have PAT. */
-  private static void addNeighboursOfPat(Set<Integer> neighbours, HostLayout hosts, int rank) {
-    int n = hosts.ranks().stream().mapToInt(List::size).sum();
-    if (RankPlacement.patChunk(n, hosts.mostRanks()) > 0) {
-      for (int distance = 1; distance < n; distance *= 2) {
-        neighbours.add((rank + distance) % n);
-        neighbours.add((rank + n - distance) % n);
-      }
+  private static boolean areOnGpus(List<PeerInfo> peers) {
+    return peers.get(0).deviceKind() == Device.Kind.CUDA;
+  }
+
+  /** Ranks at distances 1, 2, 4, ... */
+  private static void addNeighboursOfPat(Set<Integer> neighbours, int n, int rank) {
+    for (int distance = 1; distance < n; distance *= 2) {
+      neighbours.add((rank + distance) % n);
+      neighbours.add((rank + n - distance) % n);
     }
   }
 
