@@ -19,7 +19,7 @@ import org.nccl4j.topo.xml.XmlElement;
 public final class TestMachines {
   private static final List<String> WITHOUT_NET = List.of("pcie-2-amd", "pcie-2-intel", "vm-4h100");
 
-  /** What has been searched: several tests look at the same. */
+  /** Machines that have been searched: several tests look at the same. */
   private static final Map<String, Cluster> CLUSTERS = new ConcurrentHashMap<>();
 
   private TestMachines() {}

@@ -106,7 +106,7 @@ public abstract class NetEnd implements NetConnector {
     this.memory = card.memory(reads, channels).orElseGet(this::hostMemory);
   }
 
-  /** What is carried for another rank was connected at the creation. */
+  /** Ranks connect with those that carry for them when the communicator is created. */
   private static int channels(TransportContext context, PeerInfo peer, NicChoice card) {
     return card.shared()
         ? NetChannelCount.atCreation(context)

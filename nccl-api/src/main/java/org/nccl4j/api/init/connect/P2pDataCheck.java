@@ -175,7 +175,7 @@ final class P2pDataCheck {
     return good ? null : mine;
   }
 
-  /** What another rank has seen of this one; empty if nothing. */
+  /** The complaint of another rank about this one; empty if it has none. */
   private String ofRank(String said) {
     String begin = rank + " ";
     return said.lines()

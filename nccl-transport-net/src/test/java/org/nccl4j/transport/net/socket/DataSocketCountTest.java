@@ -69,7 +69,7 @@ class DataSocketCountTest {
     assertEquals(new DataSocketCount(4, 4, false), of(Map.of(), nic("0x1ae0", 10_000), false));
   }
 
-  /** What the user has not set is lowered. */
+  /** Numbers that the user has not set are lowered. */
   @Test
   void aCloudsNumberAndASettingMakeNoMoreSocketsThanThereMayBe() throws IOException {
     Nic aws = nic("0x1d0f", 100_000);
