@@ -136,6 +136,8 @@ void fakeRenew(u64 stream) {
   pthread_mutex_unlock(&lock);
 }
 CUresult cuStreamGetId(CUstream t, u64* id) {
+  LOOK(t);
+  UNSAFE();
   if (!current) return CUDA_ERROR_INVALID_CONTEXT;
   *id = (u64)t;
   for (int i = 0; i < 64; i++) *id += (renewed[i] == t) * (1ull << 48);

@@ -35,6 +35,23 @@ static CUcontext use(int gpu) {
   return context;
 }
 
+// While a stream is captured the driver does not tell its number, and that of no other one without being asked to.
+static void captures(ncclComm_t comm, void* from, void* to, CUstream known) {
+  CUstream fresh;
+  CUgraph graph;
+  CHECK(!cuStreamCreate(&fresh, CU_STREAM_NON_BLOCKING));
+  CUstream captured[] = {known, fresh};
+  for (int c = 0; c < 2; c++) {
+    CHECK(!cuStreamBeginCapture(captured[c], CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, captured[c]));
+    OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, captured[1 - c]));
+    CHECK(!cuStreamEndCapture(captured[c], &graph));
+    CHECK(!cuGraphDestroy(graph));
+    OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, captured[c]));
+  }
+  CHECK(!cuStreamDestroy(fresh));
+}
+
 static void rank(int rank) {
   int gpu = GPUS - 1 - rank, found;
   CUcontext context = use(gpu);
@@ -73,6 +90,7 @@ static void rank(int rank) {
   CHECK(waits(stream) == before + 1);
   OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, stream));
   CHECK(waits(stream) == before + 1);
+  captures(comm, from, to, stream);
   REFUSED(ncclInvalidArgument, "aligned",
           ncclAllReduce((char*)from + 1, to, 8, ncclFloat32, ncclSum, comm, stream));
   int host[4];

@@ -10,7 +10,6 @@ import org.nccl4j.device.support.PerThread;
  * life of the process. Any thread may call.
  */
 public final class CudaContext {
-  private static final int RELAXED = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
 
   private static final PerThread<Offheap> SCRATCH = new PerThread<>(() -> new Offheap(8));
 
@@ -53,7 +52,7 @@ public final class CudaContext {
    * any thread that began one in the global mode, and spoil it.
    */
   private static <T> T relaxed(Supplier<T> action) {
-    int before = CudaLibrary.exchangeCaptureMode(RELAXED);
+    int before = CudaLibrary.exchangeCaptureMode(CudaLibrary.RELAXED);
     try {
       return action.get();
     } finally {

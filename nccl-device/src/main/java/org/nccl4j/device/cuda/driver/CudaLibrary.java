@@ -26,6 +26,7 @@ public final class CudaLibrary {
   private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
   private static final int DISABLE_TIMING = 2; // CU_EVENT_DISABLE_TIMING
   private static final int THREAD_LOCAL = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+  static final int RELAXED = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
 
   /** The driver's answers to this thread; read before the next question. */
   private static final PerThread<Offheap> ANSWER = new PerThread<>(() -> new Offheap(NAME_BYTES));
@@ -250,13 +251,25 @@ public final class CudaLibrary {
 
   /**
    * A stream's number, which no other stream of the process ever has, in the current context. Its
-   * handle may be another stream's after its end.
+   * handle may be another stream's after its end. The driver refuses the question, and spoils the
+   * capture, while a stream is captured: this one, or another one where the thread's mode forbids
+   * it.
+   *
+   * @return 0 while the stream is captured
    */
   @HotPath
   public static long streamId(long stream, Object place) {
     Offheap out = ANSWER.get();
-    CudaResult.check(CUDA.cuStreamGetId(stream, out.address()), "cuStreamGetId", place);
-    return out.getLong(0);
+    if (isCapturing(stream, out, place)) {
+      return 0;
+    }
+    int before = exchangeCaptureMode(RELAXED, out);
+    try {
+      CudaResult.check(CUDA.cuStreamGetId(stream, out.address()), "cuStreamGetId", place);
+      return out.getLong(0);
+    } finally {
+      exchangeCaptureMode(before, out);
+    }
   }
 
   /** The CUdevice of a context. */
@@ -431,7 +444,13 @@ public final class CudaLibrary {
    * @return the mode before
    */
   static int exchangeCaptureMode(int mode) {
-    Offheap inOut = ANSWER.get().putInt(0, mode);
+    return exchangeCaptureMode(mode, ANSWER.get());
+  }
+
+  /** The same without looking for the thread's own memory for answers. */
+  @HotPath
+  private static int exchangeCaptureMode(int mode, Offheap inOut) {
+    inOut.putInt(0, mode);
     CudaResult.check(
         CUDA.cuThreadExchangeStreamCaptureMode(inOut.address()),
         "cuThreadExchangeStreamCaptureMode",

@@ -28,7 +28,7 @@ public final class GpuStream implements AutoCloseable {
   private final Gpu gpu;
   private final long handle;
   private final boolean owned;
-  private final long id; // 0 for one of the driver's own
+  private volatile long id; // 0 for one of the driver's own, and until it is known
   private final List<StreamUser> users = new CopyOnWriteArrayList<>();
 
   /** Failures of closed communicators that no wait has reported yet. */
@@ -241,10 +241,17 @@ public final class GpuStream implements AutoCloseable {
   /** True if the stream was destroyed and its handle is another stream's now. */
   @HotPath
   public boolean isHandleReused() {
-    return !isImplicit() && currentId() != id;
+    if (isImplicit()) {
+      return false;
+    }
+    long now = currentId();
+    if (id == 0) { // it was captured when it was wrapped
+      id = now;
+    }
+    return now != 0 && now != id;
   }
 
-  /** The number of the stream that the handle means now. */
+  /** The number of the stream that the handle means now. 0 while it is captured. */
   @HotPath
   private long currentId() {
     long before = gpu.context().enter();
