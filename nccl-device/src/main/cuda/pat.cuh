@@ -105,6 +105,7 @@ __device__ __forceinline__ void pat(P& p, const nccl4jCollectiveArguments& a, in
   const u32 chunk = trees.chunk(a.sliceBytes);
   const u32 chunks = (u32)((share.bytes + chunk - 1) / chunk);
   const u32 apart = gathers || levels < NCCL4J_SLOTS;
+  if (!gathers && apart && levels + 1 > NCCL4J_SLOTS - NCCL4J_UNTOLD_STEPS) p.remind();
   for (u32 wave = 0; wave < chunks + apart * levels; wave++) {
     for (u32 stage = 0; stage <= levels; stage++) {
       const u32 behind = apart * stage;

@@ -373,7 +373,10 @@ class SimplePrimitives {
   // This protocol posts tails and heads for every step.
   __device__ __forceinline__ void mutual() {}
 
-  __device__ __forceinline__ void remind() {}
+  // Posts the heads that earlier kernels of other protocols did not post. Called before code that needs all slots.
+  __device__ __forceinline__ void remind() {
+    if (lane_ < fan_.n && fan_.rank[lane_] >= 0) storeWordRelaxed((void*)fan_.recvCredit[lane_], received_);
+  }
 
   static constexpr int kSlices = 4;  // of a chunk
   static constexpr bool kClaims = true;

@@ -26,8 +26,10 @@ constexpr int kLanes = 32, kUnit = kCombines ? 8 : 1;
 struct Recorder {
   int lane;
   std::vector<PieceStep> steps;
+  bool reminds = false;
   int entry() const { return lane; }
   void run(const PieceStep& step) { steps.push_back(step); }
+  void remind() { reminds = true; }
 };
 
 // A connection's channel.
@@ -36,6 +38,7 @@ struct Channel {
   std::vector<u32> sizes = std::vector<u32>(NCCL4J_SLOTS);
   std::vector<int> depth = std::vector<int>(NCCL4J_SLOTS);  // of the chain of messages before it
   u64 tail = 0, head = 0;
+  u64 untold = NCCL4J_UNTOLD_STEPS;  // steps of kernels before, which the sender takes for not received yet
 };
 
 static void fail(const char* what, int rank) {
@@ -119,13 +122,17 @@ int main(int, char** arguments) {
     for (auto& slot : w.slots) slot.resize(slice);
     return w;
   };
+  for (const Block& b : blocks)
+    for (int lane = 0; lane < levels; lane++)
+      if (b.lanes[lane].reminds) wire(b, lane).untold = 0;
   int longest = 0;
   auto run = [&](Block& b) {
     const PieceStep& step = b.lanes[0].steps[b.next];
     for (int lane = 0; lane < 2 * levels; lane++) {
       const SlotUse& use = b.lanes[lane].steps[b.next].slots;
       if (step.recvMask >> lane & 1 && wire(b, lane).tail <= b.received[lane] + use.recvAhead) return false;
-      if (step.sendMask >> lane & 1 && wire(b, lane).head + NCCL4J_SLOTS <= b.sent[lane]) return false;
+      if (step.sendMask >> lane & 1 && wire(b, lane).head + NCCL4J_SLOTS - wire(b, lane).untold <= b.sent[lane])
+        return false;
     }
     if (step.recvMask >> levels || step.sendMask & ((1u << levels) - 1) || step.sendMask >> 2 * levels)
       fail("an entry of the other direction", b.rank);
@@ -184,7 +191,10 @@ int main(int, char** arguments) {
       }
     }
     for (int lane = 0; lane < 2 * levels; lane++) {
-      if (step.recvMask >> lane & 1 && step.slots.releases) wire(b, lane).head = ++b.received[lane];
+      if (step.recvMask >> lane & 1 && step.slots.releases) {
+        wire(b, lane).head = ++b.received[lane];
+        wire(b, lane).untold = 0;
+      }
       if (step.sendMask >> lane & 1 && step.slots.posts) {
         Channel& w = wire(b, lane);
         const int place = b.sent[lane] % NCCL4J_SLOTS;
