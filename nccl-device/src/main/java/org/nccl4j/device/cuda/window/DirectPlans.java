@@ -312,10 +312,11 @@ public final class DirectPlans implements AutoCloseable {
     return work.apart() || whole >= least ? 0 : together;
   }
 
-  /** True for kernels with a barrier at their begin, or lines from all whom they wait for. */
+  /** True for kernels with a barrier at their begin, or lines from all other ranks. */
   private static boolean meets(WindowWork work) {
     return switch (work.algorithm()) {
-      case DIRECT_LL, DIRECT_LL128, DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> true;
+      case DIRECT_LL, DIRECT_LL128 -> !work.operation().isRooted();
+      case DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> true;
       default -> false;
     };
   }

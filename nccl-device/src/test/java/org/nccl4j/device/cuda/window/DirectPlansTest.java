@@ -127,6 +127,46 @@ class DirectPlansTest extends AgainstFakeCuda {
     }
   }
 
+  /** The root of a broadcast waits for nobody, so it has not met the others when it begins. */
+  @Test
+  void rootedKernelsAdmitTheNextAtTheirEnd() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
+      for (Algorithm algorithm : List.of(Algorithm.DIRECT_LL, Algorithm.DIRECT_LL128)) {
+        assertEquals(
+            KernelLayout.ADMITS_WHEN_MET,
+            admits(ranks, windows, Operation.ALL_GATHER, algorithm),
+            algorithm.name());
+        assertEquals(0, admits(ranks, windows, Operation.BROADCAST, algorithm), algorithm.name());
+      }
+    }
+  }
+
+  private int admits(
+      GpuRanks ranks, DirectRanks windows, Operation operation, Algorithm algorithm) {
+    int count = 1 << 15;
+    WindowWork work =
+        new WindowWork(
+            operation,
+            algorithm,
+            DataType.FLOAT32,
+            RedOp.SUM,
+            0,
+            count,
+            windows.sends.get(0),
+            windows.recvs.get(0),
+            64);
+    var communicator = ranks.communicators().get(0);
+    DeviceMemory send = windows.send.get(0).slice(0, 4L * count);
+    DeviceMemory recv = windows.recv.get(0).slice(0, 8L * count);
+    communicator.launch(communicator.prepare(work), send, recv, ranks.streams.get(0));
+    Offheap arguments = new Offheap(DirectArguments.SIZE);
+    fake.fakeArguments(arguments.address());
+    return arguments.getInt(KernelLayout.FLAGS)
+        & (KernelLayout.ADMITS_WHEN_MET | KernelLayout.ADMITS_AT_ONCE);
+  }
+
   @Test
   void copyEnginesWriteIntoEveryWindow() {
     assumeKernels();
