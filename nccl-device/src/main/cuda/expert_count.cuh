@@ -365,10 +365,10 @@ __device__ __forceinline__ void tellRows(DispatchShared& s, u64 number, const Cr
   barrierArrive(kRowsBarrier, blockDim.x);
 }
 
-// True if a warp can go to that barrier without a wait. A wrong yes, of memory that was not cleared yet, makes it wait
-// there.
+// True if a warp can go to that barrier without a wait, the same on all lanes. A wrong yes, of memory that was not
+// cleared yet, makes it wait there.
 __device__ __forceinline__ bool rowsKnown(DispatchShared& s, u64 number) {
-  return *(volatile u32*)&s.rowsOf == (u32)number;
+  return __shfl_sync(~0u, *(volatile u32*)&s.rowsOf, 0) == (u32)number;
 }
 
 // Lists the rows of this block's entries for combine, one batch behind the other.

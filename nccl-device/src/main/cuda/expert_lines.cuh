@@ -179,6 +179,7 @@ class Arriving {
     from_ = from;
     first_ = first;
     wanted_ = (1u << quads) - 1;
+    __syncwarp();  // so that a line is loaded by one instruction
     load();
   }
 
