@@ -71,6 +71,8 @@ typedef struct {
   uint32_t tokenCount;
   uint32_t wholeLines;    // 1 if the links keep 128 bytes whole that a warp stores at once
   uint32_t parts;         // of the call: nccl4jExpertPart
+  uint32_t pace;          // clock cycles of a block from one store of a warp to another rank to the next, 0 for none
+  uint32_t pad;
 } nccl4jExpertArguments;
 
 #endif

@@ -126,6 +126,27 @@ struct Source<T, Wire::FP8> {
   }
 };
 
+// Keeps a warp's stores to other ranks apart, so that a block sends no faster than the links take from all blocks.
+// Stores that the links do not take yet hold up the loads of a multiprocessor's other warps.
+class Pace {
+ public:
+  __device__ __forceinline__ Pace(const nccl4jExpertArguments& a, const Crew& crew)
+      : cycles_(a.pace * crew.warps), due_(clock64()) {}
+
+  // Before a store. All lanes of a warp.
+  __device__ __forceinline__ void keep() {
+    if (cycles_ == 0) return;
+    while (clock64() - due_ < 0) __nanosleep(kShortPause);
+    __syncwarp();
+    due_ += cycles_;
+  }
+
+ private:
+  static constexpr u32 kShortPause = 20;  // nanoseconds
+  const u32 cycles_;
+  long long due_;
+};
+
 // Sends this block's tokens.
 template <class T, Wire WIRE>
 __device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 half, u64 number, const Crew& crew) {
@@ -146,6 +167,7 @@ __device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 h
     return true;
   };
   bool any = load();
+  Pace pace(a, crew);
 #pragma unroll 1
   while (any) {
     const u32 targets = targetsOf(a, token, expert);
@@ -159,6 +181,7 @@ __device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 h
 #pragma unroll 1
       for (u32 left = targets; left != 0; left &= left - 1) {
         const u32 target = inTurn(a, __ffs(left) - 1);
+        if (target != (u32)a.comm.rank) pace.keep();
         if (lane.begin(quad) < packs) storePack(peer(a, target, to + lane.offset(quad)), x);
         __syncwarp();
       }

@@ -258,6 +258,7 @@ int main(int count, char** arguments) {
     a.localExperts = local;
     a.countsOfLine = get("countsOfLine");
     a.wholeLines = get("wholeLines");
+    a.pace = get("pace");
     rank.received.resize(a.rows * a.wireRow);
     rank.scales.resize(a.rows * (hidden / NCCL4J_EXPERT_GROUP + 1));
     rank.counts.resize(local * n);

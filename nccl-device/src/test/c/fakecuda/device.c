@@ -16,6 +16,7 @@ CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
        : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? capability / 10
        : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? capability % 10
        : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? multiprocessors
+       : a == CU_DEVICE_ATTRIBUTE_CLOCK_RATE             ? 1000000
        : a == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR ? threads_of_multiprocessor
        : a == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED    ? 1
        : a == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS ? wide_operations

@@ -207,6 +207,10 @@ inline void __syncthreads() { simt::wait(simt::current->block->barrier); }
 inline int __syncthreads_or(int yes) { return simt::vote(yes) != 0; }
 inline void __syncwarp() { simt::exchange(0); }
 inline void __nanosleep(unsigned) { simt::giveWay(); }
+inline long long clock64() {
+  static long long cycles = 0;
+  return cycles++;
+}
 inline unsigned __shfl_sync(unsigned, unsigned x, unsigned from) { return (unsigned)simt::exchange(x)[from % 32]; }
 inline unsigned __shfl_xor_sync(unsigned, unsigned x, unsigned distance) {
   return (unsigned)simt::exchange(x)[threadIdx.x % 32 ^ distance];

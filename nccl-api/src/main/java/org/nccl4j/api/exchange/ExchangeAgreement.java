@@ -97,6 +97,7 @@ public final class ExchangeAgreement {
         out.writeUTF(sizes);
         out.writeInt(offer.form().blocks());
         out.writeBoolean(offer.form().wholeLines());
+        out.writeDouble(offer.form().bandwidth());
         out.writeUTF(offer.obstacle());
         out.writeUTF(problem);
       } catch (IOException e) {
@@ -109,7 +110,8 @@ public final class ExchangeAgreement {
       try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
         return new Part(
             in.readUTF(),
-            new KernelOffer(new Form(in.readInt(), in.readBoolean()), in.readUTF()),
+            new KernelOffer(
+                new Form(in.readInt(), in.readBoolean(), in.readDouble()), in.readUTF()),
             in.readUTF());
       } catch (IOException e) {
         throw new UncheckedIOException(e);

@@ -2,6 +2,7 @@ package org.nccl4j.api.exchange;
 
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.KernelMemory.Bytes;
 import org.nccl4j.device.DeviceMemory;
@@ -45,11 +46,15 @@ public final class ExpertDirect implements ExpertDelivery {
    */
   public static KernelOffer offer(
       CommunicatorState state, OperationDispatcher dispatcher, ExpertSizes sizes) {
+    Planner planner = dispatcher.planner();
     return KernelOffer.of(
         state,
         state.kernels().expertKernels(),
-        kernels -> Math.min(kernels.mostBlocks(sizes), dispatcher.planner().mostBlocks()),
-        dispatcher.planner().keepsLines());
+        kernels ->
+            new Form(
+                Math.min(kernels.mostBlocks(sizes), planner.mostBlocks()),
+                planner.keepsLines(),
+                planner.bandwidth()));
   }
 
   /**

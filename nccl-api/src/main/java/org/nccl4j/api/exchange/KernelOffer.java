@@ -1,7 +1,7 @@
 package org.nccl4j.api.exchange;
 
 import java.util.Optional;
-import java.util.function.ToIntFunction;
+import java.util.function.Function;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.kernel.ExpertKernels.Form;
 
@@ -19,15 +19,14 @@ public record KernelOffer(Form form, String obstacle) {
    * A rank's own kernels, which are loaded then.
    *
    * @param kernels of the rank's device, if it has any
-   * @param mostBlocks of these, 0 if they do not take the sizes
-   * @param lines whether data may go in lines
+   * @param best the best form of these, without blocks if they do not take the sizes
    */
   public static <K> KernelOffer of(
-      CommunicatorState state, Optional<K> kernels, ToIntFunction<K> mostBlocks, boolean lines) {
+      CommunicatorState state, Optional<K> kernels, Function<K, Form> best) {
     int n = state.nRanks();
     int reached = state.windows().team().size();
     String obstacle = "";
-    int blocks = 0;
+    Form form = Form.NONE;
     if (kernels.isEmpty()) {
       obstacle = "the %s device has none".formatted(state.device().name());
     } else if (reached < n) {
@@ -35,10 +34,11 @@ public record KernelOffer(Form form, String obstacle) {
           "%d of %d ranks reach its windows: those of one machine or NVLink clique and of one user, at most 32"
               .formatted(reached, n);
     } else {
-      blocks = mostBlocks.applyAsInt(kernels.orElseThrow());
-      obstacle = blocks > 0 ? "" : "its kernels do not take the sizes, or this build has none";
+      form = best.apply(kernels.orElseThrow());
+      obstacle =
+          form.blocks() > 0 ? "" : "its kernels do not take the sizes, or this build has none";
     }
-    return new KernelOffer(new Form(blocks, lines), obstacle);
+    return new KernelOffer(form, obstacle);
   }
 
   /** True if there are kernels. */

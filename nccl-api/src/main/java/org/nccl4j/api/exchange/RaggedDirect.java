@@ -2,6 +2,7 @@ package org.nccl4j.api.exchange;
 
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.KernelMemory.Bytes;
 import org.nccl4j.api.window.RegisteredWindow;
@@ -60,11 +61,15 @@ public final class RaggedDirect implements RaggedDelivery {
    */
   public static KernelOffer offer(
       CommunicatorState state, OperationDispatcher dispatcher, RaggedKernels.Sizes sizes) {
+    Planner planner = dispatcher.planner();
     return KernelOffer.of(
         state,
         state.kernels().raggedKernels(),
-        kernels -> Math.min(kernels.mostBlocks(sizes), dispatcher.planner().mostBlocks()),
-        dispatcher.planner().allowsLines());
+        kernels ->
+            new Form(
+                Math.min(kernels.mostBlocks(sizes), planner.mostBlocks()),
+                planner.allowsLines(),
+                /* bandwidth= */ 0));
   }
 
   /**

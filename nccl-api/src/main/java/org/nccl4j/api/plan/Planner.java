@@ -155,6 +155,11 @@ public final class Planner {
     return costs.lineSendBytes(Operation.ALL_TO_ALL) >= 0 && allows(Protocol.LL128);
   }
 
+  /** GB/s that the links take of what a rank sends to the others; 0 if not known. */
+  public double bandwidth() {
+    return costs.bandwidth();
+  }
+
   /** True if NCCL_PROTO allows lines of LL in an all-to-all. */
   public boolean allowsLines() {
     return allows(Protocol.LL);

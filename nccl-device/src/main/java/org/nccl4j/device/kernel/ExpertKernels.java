@@ -29,14 +29,18 @@ public interface ExpertKernels {
    * @param blocks of each kernel; 0 for no kernels
    * @param wholeLines true if data may go in lines: the links between the ranks keep those of the
    *     kernels whole, and NCCL_PROTO allows them
+   * @param bandwidth GB/s that the links take of what a rank sends to the others; 0 if not known
    */
-  record Form(int blocks, boolean wholeLines) {
+  record Form(int blocks, boolean wholeLines, double bandwidth) {
     /** The form without kernels. */
-    public static final Form NONE = new Form(0, false);
+    public static final Form NONE = new Form(0, false, 0);
 
     /** Returns the form that suits both of two ranks. */
     public Form and(Form other) {
-      return new Form(Math.min(blocks, other.blocks), wholeLines && other.wholeLines);
+      return new Form(
+          Math.min(blocks, other.blocks),
+          wholeLines && other.wholeLines,
+          Math.min(bandwidth, other.bandwidth));
     }
   }
 

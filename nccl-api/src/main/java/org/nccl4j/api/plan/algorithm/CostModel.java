@@ -101,6 +101,11 @@ public interface CostModel {
     return -1;
   }
 
+  /** GB/s that the links take of what a rank sends to its peers; 0 if the model does not know. */
+  default double bandwidth() {
+    return 0;
+  }
+
   /**
    * True if the times between windows may be compared with the times over connections: both are
    * measured, or the ones are modelled on the others.

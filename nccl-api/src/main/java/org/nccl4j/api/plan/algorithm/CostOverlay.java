@@ -65,6 +65,11 @@ interface CostOverlay extends CostModel {
   }
 
   @Override
+  default double bandwidth() {
+    return base().bandwidth();
+  }
+
+  @Override
   default boolean comparesWindows() {
     return base().comparesWindows();
   }

@@ -82,7 +82,8 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
   }
 
   /** GB/s of all rings together: what a GPU sends to its peers. */
-  double bandwidth() {
+  @Override
+  public double bandwidth() {
     AlignedGraph ring = topology.comm().of(GraphKind.RING);
     return ring.nChannels() * (double) ring.bwIntra();
   }

@@ -39,7 +39,8 @@ final class ExpertArguments {
   static final int TOKEN_COUNT = 300;
   static final int WHOLE_LINES = 304;
   static final int PARTS = 308;
-  static final int SIZE = 312;
+  static final int PACE = 312;
+  static final int SIZE = 320;
 
   private ExpertArguments() {}
 }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda.window;
 
 import java.util.List;
+import jcuda.driver.CUdevice_attribute;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
@@ -22,6 +23,7 @@ public final class ExpertPlans implements ExpertKernels {
   private static final int FEW_THREADS = 512;
 
   private static final int FEW_ROWS = 8192;
+  private static final int STORE_BYTES = 512; // of a warp
   private static final int SEND = 1; // EXPERT_SEND
   private static final int RECEIVE = 2; // EXPERT_RECEIVE
 
@@ -122,7 +124,19 @@ public final class ExpertPlans implements ExpertKernels {
         .putInt(ExpertArguments.N_EXPERTS, sizes.experts())
         .putInt(ExpertArguments.LOCAL_EXPERTS, sizes.localExperts())
         .putInt(ExpertArguments.COUNTS_OF_LINE, layout.countsOfLine)
-        .putInt(ExpertArguments.WHOLE_LINES, form.wholeLines() ? 1 : 0);
+        .putInt(ExpertArguments.WHOLE_LINES, form.wholeLines() ? 1 : 0)
+        .putInt(ExpertArguments.PACE, sizes.nRanks() > 2 ? pace(form) : 0);
+  }
+
+  /**
+   * Clock cycles in which the links take a warp's store from each block. Two ranks send each other
+   * too little for the links to fall behind.
+   */
+  private int pace(Form form) {
+    double clock = context.gpu().attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * 1e3;
+    return form.bandwidth() == 0
+        ? 0
+        : (int) Math.round(STORE_BYTES * form.blocks() * clock / (form.bandwidth() * 1e9));
   }
 
   /** The plans of one exchange. A launch copies the arguments that were set before it. */

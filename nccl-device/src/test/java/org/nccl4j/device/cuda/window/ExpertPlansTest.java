@@ -62,6 +62,37 @@ class ExpertPlansTest extends AgainstFakeCuda {
     assertEquals(2, new ExpertLayout(many, 4).countsOfLine, "of 32 bits");
   }
 
+  /** 512 bytes from each of 10 blocks, at 320 bytes in a cycle of the driver's clock of 1 GHz. */
+  @Test
+  void moreThanTwoRanksSendAsFastAsTheLinksTake() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    assertEquals(0, pace(2, 320));
+    assertEquals(16, pace(3, 320));
+    assertEquals(0, pace(3, 0), "links of an unknown speed");
+  }
+
+  private static int pace(int n, double bandwidth) {
+    ExpertSizes sizes = new ExpertSizes(n, 10, 256, 3, 8 / n * n, DataType.BFLOAT16, true);
+    try (GpuRanks ranks = new GpuRanks(n, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20);
+        DeviceMemory own = ranks.devices.get(0).allocate(1 << 16)) {
+      ExpertKernels.Plans plans =
+          ranks
+              .communicators()
+              .get(0)
+              .expertKernels()
+              .orElseThrow()
+              .prepare(
+                  sizes,
+                  new ExpertKernels.Form(10, true, bandwidth),
+                  new ExpertKernels.Memory(windows.sends.get(0), own, own, own, own, own));
+      CudaKernelPlan plan = (CudaKernelPlan) plans.dispatch(own, own, 7, /* whole= */ true);
+      int pace = plan.arguments().getInt(ExpertArguments.PACE);
+      plans.discard();
+      return pace;
+    }
+  }
+
   @Test
   void aDispatchGetsItsCallsArguments() {
     assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
@@ -77,7 +108,7 @@ class ExpertPlansTest extends AgainstFakeCuda {
       ExpertKernels.Plans plans =
           kernels.prepare(
               SIZES,
-              new ExpertKernels.Form(10, true),
+              new ExpertKernels.Form(10, true, 320),
               new ExpertKernels.Memory(
                   windows.sends.get(1), own, other, other, other.slice(64, 64), other));
       DeviceMemory tokens = other.slice(512, 4096);

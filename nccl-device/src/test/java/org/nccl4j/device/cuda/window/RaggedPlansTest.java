@@ -41,10 +41,10 @@ class RaggedPlansTest extends AgainstFakeCuda {
       var communicator = ranks.communicators().get(1);
       RaggedKernels kernels = communicator.raggedKernels().orElseThrow();
       assertEquals(4, kernels.mostBlocks(SIZES), "18000 bytes");
-      Form form = new Form(2, /* wholeLines= */ true);
+      Form form = new Form(2, /* wholeLines= */ true, 0);
       assertEquals(
           256 + 2 * 8 * 32 + 2 * 2 * 2 * 12000, kernels.controlBytes(SIZES, form), "12000 bytes");
-      assertEquals(256 + 2 * 8 * 32, kernels.controlBytes(SIZES, new Form(2, false)));
+      assertEquals(256 + 2 * 8 * 32, kernels.controlBytes(SIZES, new Form(2, false, 0)));
       assertEquals(16, kernels.ownBytes(SIZES, form));
       DeviceMemory offsets = memory.slice(64, 64);
       RaggedKernels.Plan plans =
@@ -101,13 +101,13 @@ class RaggedPlansTest extends AgainstFakeCuda {
 
   @Test
   void linesHaveRoomForFewElements() {
-    Form lines = new Form(1, /* wholeLines= */ true);
+    Form lines = new Form(1, /* wholeLines= */ true, 0);
     assertEquals(24, lineBytes(sizes(2, 7, 3), lines));
     assertEquals(256 << 10, lineBytes(sizes(2, 1, 1 << 20), lines));
     assertEquals(32 << 10, lineBytes(sizes(8, 1, 1 << 20), lines));
     assertEquals(0, lineBytes(sizes(8, (32 << 10) + 1, 4), lines), "one is too large");
     assertEquals(0, lineBytes(sizes(1, 4, 100), lines), "one rank");
-    assertEquals(0, lineBytes(sizes(2, 4, 100), new Form(1, false)));
+    assertEquals(0, lineBytes(sizes(2, 4, 100), new Form(1, false, 0)));
   }
 
   private static long lineBytes(RaggedKernels.Sizes sizes, Form form) {

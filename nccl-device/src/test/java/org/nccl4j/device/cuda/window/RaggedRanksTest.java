@@ -101,7 +101,7 @@ class RaggedRanksTest {
             most,
             fault == Fault.RECEIVES_MORE ? most : Math.max(1, n * most / one(random, 1, 1, 2, n)),
             random.nextBoolean());
-    Form form = new Form(1 + random.nextInt(4), /* wholeLines= */ random.nextInt(4) > 0);
+    Form form = new Form(1 + random.nextInt(4), /* wholeLines= */ random.nextInt(4) > 0, 0);
     long lineBytes = RaggedLayout.of(sizes, form).lineBytes();
     if (random.nextInt(3) == 0) {
       lineBytes = lineBytes / 16 * 8;
@@ -124,7 +124,7 @@ class RaggedRanksTest {
   void asManyRanksAsThereMayBe() throws Exception {
     Random random = new Random(SEED);
     Sizes sizes = new Sizes(RaggedLayout.RANKS, 3, 5, RaggedLayout.RANKS * 5, /* wide= */ false);
-    new Run(sizes, new Form(1, true), 32, 4, 8, Fault.NONE).check(random.nextInt(1 << 30));
+    new Run(sizes, new Form(1, true, 0), 32, 4, 8, Fault.NONE).check(random.nextInt(1 << 30));
   }
 
   /** All ranks report it, and store no element. */
