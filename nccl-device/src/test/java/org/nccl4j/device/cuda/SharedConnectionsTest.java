@@ -15,6 +15,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -296,6 +297,24 @@ class SharedConnectionsTest extends AgainstFakeCuda {
     launch(parent, 1);
     assertEquals("launch 0, record 0, wait 1, launch 1", order());
     streams.get(0).endCapture().close();
+  }
+
+  @Test
+  void closeAsksNothingOfAStreamThatTheUserHasDestroyed() {
+    long handle = device.gpu().context().get(() -> CudaLibrary.createStream(device));
+    streams.add(device.wrapStream(handle));
+    CudaKernelCommunicator child = child(parent, 3, 0);
+    launch(child, 3);
+    streams.get(3).synchronize();
+    CudaLibrary.destroyStream(handle, device);
+    fake.fakeReset();
+    seen = 0;
+    child.close();
+    String calls = fake.fakeRecord();
+    assertFalse(
+        Pattern.compile("\\b" + Long.toHexString(handle) + "\\b").matcher(calls).find(), calls);
+    launch(parent, 0);
+    assertEquals("wait 0, launch 0", order(), "the event was recorded with the launch");
   }
 
   @Test

@@ -139,6 +139,19 @@ public final class ConnectionOrder implements AutoCloseable {
 
   /** A stream that is being captured records nothing; one that was closed had ended all. */
   private void recordBehindLast() {
+    recordIfUncaptured();
+    if (shared && !recorded && last != null && !last.isClosed()) {
+      throw new InvalidUsageException(
+          ErrorId.CAPTURE,
+          "an operation on shared connections cannot be ordered after a stream of %s:"
+                  .formatted(gpu)
+              + " the stream is being captured, but not by CudaStream.beginCapture",
+          "capture it with CudaStream.beginCapture, or split with withSplitShare(false)");
+    }
+  }
+
+  /** Asks nothing of a stream whose event is recorded: the user may have destroyed it. */
+  private void recordIfUncaptured() {
     GpuStream from = last;
     if (recorded || from == null || from.isClosed()) {
       return;
@@ -147,13 +160,6 @@ public final class ConnectionOrder implements AutoCloseable {
       CudaLibrary.recordEvent(behind, from.handle(), gpu);
       recorded = true;
       plain = null;
-    } else if (shared) {
-      throw new InvalidUsageException(
-          ErrorId.CAPTURE,
-          "an operation on shared connections cannot be ordered after a stream of %s:"
-                  .formatted(gpu)
-              + " the stream is being captured, but not by CudaStream.beginCapture",
-          "capture it with CudaStream.beginCapture, or split with withSplitShare(false)");
     }
   }
 
@@ -250,14 +256,8 @@ public final class ConnectionOrder implements AutoCloseable {
    * captured, so the event is recorded now.
    */
   public synchronized void left() {
-    if (!closed && last != null) {
-      gpu.context()
-          .run(
-              () -> {
-                if (!last.isClosed() && CaptureLibrary.capture(last.handle(), scratch, gpu) == 0) {
-                  recordBehindLast();
-                }
-              });
+    if (!closed) {
+      gpu.context().run(this::recordIfUncaptured);
     }
   }
 
