@@ -70,8 +70,9 @@ public final class CudaStream extends DeviceStream {
   }
 
   /**
-   * The CUstream as a number. Where this library has made the stream, {@link #beginCapture} alone
-   * captures it: a capture that others begin by this number may go unnoticed.
+   * The CUstream as a number. Where this library has made the stream, {@link #beginCapture} and
+   * {@link #await} alone capture it: a capture that others begin or join by this number may go
+   * unnoticed.
    */
   public long handle() {
     return stream.handle();
@@ -142,13 +143,16 @@ public final class CudaStream extends DeviceStream {
     }
   }
 
+  /** {@inheritDoc} An event of a stream that is being captured makes this stream captured too. */
   @Override
   public void await(DeviceEvent event) {
-    open();
+    GpuStream into = open();
     Gpu gpu = device.gpu();
+    long handle = cuda(event).handle();
+    into.beforeCapture();
     long before = gpu.context().enter();
     try {
-      CudaLibrary.awaitEvent(handle(), cuda(event).handle(), gpu);
+      CudaLibrary.awaitEvent(into.handle(), handle, gpu);
     } finally {
       gpu.context().leave(before);
     }

@@ -11,6 +11,7 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
@@ -165,6 +166,31 @@ class OtherGraphsTest extends AgainstFakeCuda {
     launch(wrapped.get(1));
     end(1);
     assertEquals("launch 1, record 1, graph wait 1, launch 1, graph record 1", order());
+  }
+
+  /** As who captures forks and joins: the stream has had launches before. */
+  @Test
+  void aStreamOfTheLibrarysThatJoinsACaptureIsSeen() {
+    launch(wrapped.get(2));
+    launch(owned.get(1));
+    order();
+    begin(0);
+    try (DeviceEvent fork = device.createEvent();
+        DeviceEvent join = device.createEvent()) {
+      wrapped.get(0).record(fork);
+      owned.get(1).await(fork);
+      assertEquals("record 1, wait 1", order());
+      launch(owned.get(1));
+      assertEquals("graph wait 1, launch 1, graph record 1", order());
+      assertTrue(communicator.isInGraphs());
+      owned.get(1).record(join);
+      wrapped.get(0).await(join);
+    }
+    end(0);
+    order();
+    launch(owned.get(2));
+    assertEquals("wait 2, launch 2, record 2", order());
+    assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
   }
 
   @Test

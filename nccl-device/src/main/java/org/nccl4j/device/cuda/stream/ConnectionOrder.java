@@ -99,7 +99,8 @@ public final class ConnectionOrder implements AutoCloseable {
 
   /**
    * True if a launch is in order by its stream alone: the last one was in it too, and it is not
-   * being captured. Streams of the library's are captured by it alone.
+   * being captured. Streams of the library's are captured by it alone, after {@link
+   * #beforeCapture}.
    */
   @HotPath
   public boolean isPlain(GpuStream into) {
@@ -244,10 +245,14 @@ public final class ConnectionOrder implements AutoCloseable {
     }
   }
 
-  /** A stream is about to be captured; it will record nothing until the capture's end. */
+  /**
+   * A stream is about to be captured, or may be; it will record nothing until the capture's end.
+   * The next launch asks the driver.
+   */
   synchronized void beforeCapture(GpuStream stream) {
     if (!closed && stream.isSameAs(last)) {
-      gpu.context().run(this::recordBehindLast);
+      plain = null;
+      gpu.context().run(this::recordIfUncaptured);
     }
   }
 

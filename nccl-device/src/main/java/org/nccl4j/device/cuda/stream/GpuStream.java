@@ -117,7 +117,7 @@ public final class GpuStream implements AutoCloseable {
     }
   }
 
-  /** Tells the users' orders that a capture of the stream is about to begin. */
+  /** Tells the users' orders that the stream is about to be captured, or may be. */
   public void beforeCapture() {
     users.forEach(user -> user.order().beforeCapture(this));
   }
