@@ -10,6 +10,7 @@ import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.ConnectionOrder;
 import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.cuda.stream.StreamUser;
 import org.nccl4j.device.kernel.CapturedLaunches;
 
 /**
@@ -24,6 +25,7 @@ public final class CudaGraph implements AutoCloseable {
   private final long executable;
   private final List<ConnectionOrder> orders;
   private final List<CapturedLaunches> launches;
+  private final List<StreamUser> users; // whose launches these are
   private volatile boolean closed;
 
   /**
@@ -35,6 +37,7 @@ public final class CudaGraph implements AutoCloseable {
     this.graph = graph;
     this.orders = capture.orders();
     this.launches = capture.launches();
+    this.users = capture.users();
     try {
       gpu.context().run(() -> capture.freeWith(graph, gpu));
       this.executable = gpu.context().get(() -> CudaLibrary.instantiate(graph, gpu));
@@ -49,7 +52,8 @@ public final class CudaGraph implements AutoCloseable {
    * Puts all of it into a stream of the same gpu.
    *
    * @throws InvalidArgumentException for a stream of another device
-   * @throws InvalidUsageException after close, and for a closed stream
+   * @throws InvalidUsageException after close, for a closed stream, and after the close or
+   *     suspension of a communicator whose operations it has
    */
   public void launch(CudaStream stream) {
     if (Arguments.notNull(stream, "stream").device().gpu() != gpu) {
@@ -63,6 +67,9 @@ public final class CudaGraph implements AutoCloseable {
           ErrorId.CLOSED, "a graph is launched after close", "close a graph after its last launch");
     }
     GpuStream into = stream.open();
+    for (int i = 0; i < users.size(); i++) {
+      users.get(i).checkReplay();
+    }
     long before = gpu.context().enter();
     try {
       if (isPlain(into)) {

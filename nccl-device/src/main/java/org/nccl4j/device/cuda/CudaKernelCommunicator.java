@@ -122,7 +122,7 @@ final class CudaKernelCommunicator
   private final LaunchGate gate;
   private final CudaGroupLaunch together; // null where groups are not launched together
   private final UsedStreams streams = new UsedStreams(this);
-  private final UsedGraphs graphs = new UsedGraphs();
+  private final UsedGraphs graphs = new UsedGraphs(this);
   private CaptureRegistry.Capture capture; // of the launch under way, if it is of this library
   private volatile GpuStream last; // stream of the last launch
   private volatile DirectPlans direct;
@@ -714,6 +714,17 @@ final class CudaKernelCommunicator
     }
     all.take(made::run);
     all.end();
+  }
+
+  @Override
+  public void checkReplay() {
+    if (closed) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED,
+          "a graph with operations of %s is launched after the communicator's close or suspend"
+              .formatted(spec.name()),
+          "launch it before; after resume capture the operations anew");
+    }
   }
 
   private void checkUsable() {

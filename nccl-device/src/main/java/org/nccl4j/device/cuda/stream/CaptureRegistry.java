@@ -56,6 +56,11 @@ public final class CaptureRegistry {
       return List.copyOf(launches.values());
     }
 
+    /** The communicators whose launches these are, in the same order. */
+    public synchronized List<StreamUser> users() {
+      return launches.keySet().stream().map(UsedGraphs::user).toList();
+    }
+
     /**
      * Keeps something for as long as the graph may run.
      *

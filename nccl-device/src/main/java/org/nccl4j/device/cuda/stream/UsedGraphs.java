@@ -7,7 +7,17 @@ import org.nccl4j.device.kernel.CapturedLaunches;
 
 /** The graphs of this library that a communicator's launches were captured into. Any thread. */
 public final class UsedGraphs {
+  private final StreamUser user;
   private final Queue<CapturedLaunches> graphs = new ConcurrentLinkedQueue<>();
+
+  /** The graphs of a communicator that has launched nothing yet. */
+  public UsedGraphs(StreamUser user) {
+    this.user = user;
+  }
+
+  StreamUser user() {
+    return user;
+  }
 
   /** Another capture has launches of the communicator. */
   CapturedLaunches begin() {

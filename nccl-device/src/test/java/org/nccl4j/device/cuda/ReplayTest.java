@@ -1,0 +1,76 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.driver.KernelBuild;
+
+/** Launches of this library's graphs, as the communicators of their operations know of them. */
+class ReplayTest extends AgainstFakeCuda {
+  private GpuRanks ranks;
+  private CudaKernelCommunicator communicator;
+  private DeviceMemory buffer;
+  private final List<CudaStream> streams = new ArrayList<>();
+
+  @BeforeEach
+  void makeRanks() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    ranks = new GpuRanks(2, Duration.ofSeconds(3));
+    communicator = ranks.communicators.get(0);
+    buffer = ranks.devices.get(0).allocate(4000);
+    for (int i = 0; i < 2; i++) {
+      streams.add((CudaStream) ranks.devices.get(0).createStream());
+    }
+    fake.fakeReset();
+  }
+
+  @AfterEach
+  void closeRanks() {
+    if (ranks != null) {
+      streams.forEach(CudaStream::close);
+      buffer.close();
+      ranks.close();
+    }
+  }
+
+  private void launch(int stream) {
+    communicator.launch(communicator.prepare(WORK), buffer, buffer, streams.get(stream));
+  }
+
+  /** A graph of one operation, captured from the first stream. */
+  private CudaGraph graph() {
+    streams.get(0).beginCapture();
+    launch(0);
+    return streams.get(0).endCapture();
+  }
+
+  private long calls(String begin) {
+    return fake.fakeRecord().lines().filter(line -> line.startsWith(begin)).count();
+  }
+
+  @Test
+  void aGraphIsRefusedAfterItsCommunicatorWasClosed() {
+    try (CudaGraph graph = graph()) {
+      graph.launch(streams.get(1));
+      assertEquals(1, calls("cuGraphLaunch("));
+      communicator.close();
+      InvalidUsageException refusal =
+          assertThrows(InvalidUsageException.class, () -> graph.launch(streams.get(0)));
+      assertEquals(ErrorId.CLOSED, refusal.id());
+      assertTrue(refusal.getMessage().contains("test"), refusal.getMessage());
+      assertTrue(refusal.getMessage().contains("capture"), refusal.getMessage());
+      assertEquals(1, calls("cuGraphLaunch("));
+    }
+  }
+}
