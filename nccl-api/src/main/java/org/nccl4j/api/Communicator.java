@@ -916,7 +916,7 @@ public final class Communicator implements AutoCloseable {
    * Collective: all ranks call it. If one rank cannot suspend, the call fails on all ranks.
    *
    * <p>While suspended, operations, splits and registrations are refused. The user's memory stays.
-   * Plans and graphs that were captured on the communicator become invalid.
+   * Plans and graphs that were captured on the communicator become invalid and are refused.
    *
    * @throws InvalidUsageException naming the rank whose communicator is a split, is used by splits,
    *     has windows or device communicators, or has operations that do not end; then nothing has

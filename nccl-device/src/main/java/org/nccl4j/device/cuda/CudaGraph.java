@@ -5,6 +5,7 @@ import org.nccl4j.device.Arguments;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
@@ -54,6 +55,8 @@ public final class CudaGraph implements AutoCloseable {
    * @throws InvalidArgumentException for a stream of another device
    * @throws InvalidUsageException after close, for a closed stream, and after the close or
    *     suspension of a communicator whose operations it has
+   * @throws NcclException the failure of such a communicator, if it has failed; {@link
+   *     CudaStream#synchronize} throws it if it fails later
    */
   public void launch(CudaStream stream) {
     if (Arguments.notNull(stream, "stream").device().gpu() != gpu) {
@@ -73,15 +76,21 @@ public final class CudaGraph implements AutoCloseable {
     long before = gpu.context().enter();
     try {
       if (isPlain(into)) {
-        CudaLibrary.launchGraph(executable, into.handle(), gpu);
+        put(into);
       } else {
         launch(0, into);
       }
     } finally {
       gpu.context().leave(before);
     }
+  }
+
+  /** Puts it into a stream, in the current context, and tells whom it concerns. */
+  private void put(GpuStream into) {
+    CudaLibrary.launchGraph(executable, into.handle(), gpu);
     into.addGraph();
-    for (int i = 0; i < launches.size(); i++) {
+    for (int i = 0; i < users.size(); i++) {
+      users.get(i).replayed(into);
       launches.get(i).replayed();
     }
   }
@@ -97,7 +106,7 @@ public final class CudaGraph implements AutoCloseable {
   /** Within all orders from one on. */
   private void launch(int from, GpuStream stream) {
     if (from == orders.size()) {
-      CudaLibrary.launchGraph(executable, stream.handle(), gpu);
+      put(stream);
       return;
     }
     ConnectionOrder order = orders.get(from);

@@ -725,6 +725,12 @@ final class CudaKernelCommunicator
               .formatted(spec.name()),
           "launch it before; after resume capture the operations anew");
     }
+    checkUsable();
+  }
+
+  @Override
+  public void replayed(GpuStream into) {
+    streams.add(into);
   }
 
   private void checkUsable() {

@@ -14,7 +14,9 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.cuda.plan.KernelLayout;
 
 /** Launches of this library's graphs, as the communicators of their operations know of them. */
 class ReplayTest extends AgainstFakeCuda {
@@ -71,6 +73,35 @@ class ReplayTest extends AgainstFakeCuda {
       assertTrue(refusal.getMessage().contains("test"), refusal.getMessage());
       assertTrue(refusal.getMessage().contains("capture"), refusal.getMessage());
       assertEquals(1, calls("cuGraphLaunch("));
+    }
+  }
+
+  /** A kernel has given up. */
+  private void fail() {
+    communicator.memory().control().putInt(KernelLayout.CONTROL_FAILED_PEER, 1);
+    communicator.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
+  }
+
+  @Test
+  void theStreamOfAReplayReportsItsFailure() {
+    try (CudaGraph graph = graph()) {
+      graph.launch(streams.get(1));
+      fail();
+      assertThrows(TimeoutException.class, () -> streams.get(1).synchronize());
+    }
+  }
+
+  /** Its kernels would end at once, without having done anything. */
+  @Test
+  void aGraphIsNotLaunchedAgainAfterAFailure() {
+    try (CudaGraph graph = graph()) {
+      fail();
+      assertThrows(TimeoutException.class, () -> streams.get(0).synchronize());
+      streams.get(0).synchronize();
+      for (CudaStream stream : streams) {
+        assertThrows(TimeoutException.class, () -> graph.launch(stream));
+      }
+      assertEquals(0, calls("cuGraphLaunch("));
     }
   }
 }

@@ -17,6 +17,10 @@ public interface StreamUser {
    * Throws if a graph that has launches of it must not be launched now.
    *
    * @throws org.nccl4j.device.InvalidUsageException if it is closed
+   * @throws NcclException its failure, if it has failed
    */
   void checkReplay();
+
+  /** A graph that has launches of it was launched into a stream. */
+  void replayed(GpuStream into);
 }
