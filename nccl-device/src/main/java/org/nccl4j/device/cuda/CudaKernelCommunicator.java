@@ -124,7 +124,7 @@ final class CudaKernelCommunicator
   private final UsedStreams streams = new UsedStreams(this);
   private final UsedGraphs graphs = new UsedGraphs(this);
   private CaptureRegistry.Capture capture; // of the launch under way, if it is of this library
-  private volatile GpuStream last; // stream of the last launch
+  private volatile GpuStream last; // of the last launch or replay; written with the order held
   private volatile DirectPlans direct;
   private volatile RmaReceiver remote;
   private volatile GinProxy kernelPuts;
@@ -477,9 +477,8 @@ final class CudaKernelCommunicator
       synchronized (order) {
         order.follow(into);
         order.launched(into);
+        uses(into);
       }
-      streams.add(into);
-      last = into;
     } finally {
       primary.leave(before);
     }
@@ -498,12 +497,18 @@ final class CudaKernelCommunicator
       }
       captured = order.launched(into);
       capture = order.ownCapture();
+      uses(into);
     }
+    return captured;
+  }
+
+  /** Its last work is in a stream now. */
+  private void uses(GpuStream into) {
+    assert Thread.holdsLock(order);
     if (into != last) {
       streams.add(into);
       last = into;
     }
-    return captured;
   }
 
   /** Launches a plan, if implicit order is set after the launches of other communicators. */
@@ -661,7 +666,7 @@ final class CudaKernelCommunicator
   @Override
   public boolean isIdle() {
     GpuStream of = last;
-    if (of != null && !of.isOwned()) {
+    if (order.isInOtherGraphs() || of != null && !of.isOwned()) {
       return order.isReached();
     }
     return of == null || of.isClosed() || progress.isIdle(of);
@@ -730,7 +735,9 @@ final class CudaKernelCommunicator
 
   @Override
   public void replayed(GpuStream into) {
-    streams.add(into);
+    synchronized (order) {
+      uses(into);
+    }
   }
 
   private void checkUsable() {

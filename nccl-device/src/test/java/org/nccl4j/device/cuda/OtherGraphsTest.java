@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.CudaResult;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.stream.GpuStream;
@@ -255,5 +256,19 @@ class OtherGraphsTest extends AgainstFakeCuda {
       graph.launch(owned.get(0));
       assertEquals("wait 0, record 0", order());
     }
+  }
+
+  /** Nobody says when it is launched, but its launches record the event. */
+  @Test
+  void aGraphOfOthersIsWaitedFor() {
+    begin(0);
+    launch(wrapped.get(0));
+    end(0);
+    launch(owned.get(1));
+    owned.get(1).close();
+    fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+    assertFalse(communicator.isIdle());
+    fake.fakeFail("", 0);
+    assertTrue(communicator.isIdle());
   }
 }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -15,6 +16,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.CudaResult;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 
@@ -102,6 +105,57 @@ class ReplayTest extends AgainstFakeCuda {
         assertThrows(TimeoutException.class, () -> graph.launch(stream));
       }
       assertEquals(0, calls("cuGraphLaunch("));
+    }
+  }
+
+  /** Close and suspend wait until it is idle. */
+  @Test
+  void aReplayInAnotherStreamIsWaitedFor() {
+    try (CudaGraph graph = graph()) {
+      streams.get(0).close();
+      assertTrue(communicator.isIdle());
+      graph.launch(streams.get(1));
+      fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+      assertFalse(communicator.isIdle());
+      fake.fakeFail("", 0);
+      assertTrue(communicator.isIdle());
+    }
+  }
+
+  @Test
+  void aReplayBehindALaunchIntoAStreamOfTheUsersIsWaitedFor() {
+    CudaDevice device = ranks.devices.get(0);
+    long handle = device.gpu().context().get(() -> CudaLibrary.createStream(device));
+    try (CudaGraph graph = graph();
+        CudaStream users = device.wrapStream(handle)) {
+      communicator.launch(communicator.prepare(WORK), buffer, buffer, users);
+      graph.launch(streams.get(1));
+      fake.fakeReset();
+      assertTrue(communicator.isIdle());
+      assertEquals(1, recordsInSecond());
+    }
+    CudaLibrary.destroyStream(handle, device);
+  }
+
+  private long recordsInSecond() {
+    String stream = "," + Long.toHexString(streams.get(1).handle()) + ")";
+    return fake.fakeRecord()
+        .lines()
+        .filter(line -> line.startsWith("cuEventRecord(") && line.endsWith(stream))
+        .count();
+  }
+
+  /** The stream says that it is about to be captured, and records for who follows the replay. */
+  @Test
+  void aStreamThatIsCapturedAfterAReplayIsStillFollowed() {
+    try (CudaGraph graph = graph()) {
+      graph.launch(streams.get(1));
+      streams.get(1).beginCapture();
+      assertEquals(1, recordsInSecond());
+      launch(0);
+      assertEquals(
+          1, calls("cuStreamWaitEvent(" + Long.toHexString(streams.get(0).handle()) + ","));
+      streams.get(1).endCapture().close();
     }
   }
 }

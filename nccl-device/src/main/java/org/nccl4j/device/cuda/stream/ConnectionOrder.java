@@ -169,6 +169,11 @@ public final class ConnectionOrder implements AutoCloseable {
     return inGraphs;
   }
 
+  /** True if others than this library captured any. Then all launches record the event. */
+  public boolean isInOtherGraphs() {
+    return inOtherGraphs;
+  }
+
   private void followCaptured(GpuStream into) {
     inGraphs = true;
     if (capture == CaptureLibrary.SPOILT) {
@@ -236,8 +241,9 @@ public final class ConnectionOrder implements AutoCloseable {
   }
 
   /**
-   * True if all has ended that was launched into streams of the user's, whose event is recorded
-   * with each launch. Any thread; it waits for none that launches.
+   * True if all has ended that was launched into streams of the user's or is in graphs that others
+   * have captured: the event is recorded with each launch. Any thread; it waits for none that
+   * launches.
    */
   public boolean isReached() {
     synchronized (asking) {
