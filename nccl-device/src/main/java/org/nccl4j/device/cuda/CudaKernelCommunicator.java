@@ -679,7 +679,7 @@ final class CudaKernelCommunicator
 
   @Override
   public boolean hasEnded(long launch) {
-    return ended() >= launch;
+    return isInGraphs() ? isIdle() : ended() >= launch;
   }
 
   @Override

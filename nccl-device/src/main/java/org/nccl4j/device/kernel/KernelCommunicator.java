@@ -258,7 +258,8 @@ public interface KernelCommunicator extends AutoCloseable {
   long nextLaunch();
 
   /**
-   * True if the launch of a number and all before it have ended, as far as is known. Never waits.
+   * True if the launch of a number and all before it have ended, as far as is known. If some were
+   * captured into graphs, which may repeat this one: as {@link #isIdle}. Never waits.
    */
   boolean hasEnded(long launch);
 

@@ -158,4 +158,19 @@ class ReplayTest extends AgainstFakeCuda {
       streams.get(1).endCapture().close();
     }
   }
+
+  /** By which it is known that a window is in use. */
+  @Test
+  void aCapturedLaunchHasNotEndedWhileItIsRepeated() {
+    long number = communicator.nextLaunch();
+    try (CudaGraph graph = graph()) {
+      graph.launch(streams.get(0));
+      assertTrue(communicator.hasEnded(number));
+      graph.launch(streams.get(0));
+      fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+      assertFalse(communicator.hasEnded(number));
+      fake.fakeFail("", 0);
+      assertTrue(communicator.hasEnded(number));
+    }
+  }
 }
