@@ -42,6 +42,9 @@ import org.nccl4j.topo.search.GraphKind;
 public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTopology> topology) {
   private static final Logger LOG = DebugLog.of("GRAPH");
 
+  /** Rings of searches, which the ranks of this process share. */
+  private static final RecentResults<CommTopology, List<int[]>> RINGS = new RecentResults<>();
+
   /** Settings that the planner reads itself, with algorithms that NCCL does not have. */
   public static final Set<String> PLANNERS =
       Set.of(Settings.NCCL_ALGO.name(), Settings.NCCL_PROTO.name());
@@ -184,14 +187,15 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
    */
   private ChannelGraphs along(CommTopology searched, int rank) {
     CommGraph comm = searched.comm();
-    List<int[]> order = new ArrayList<>();
-    for (int c = 0; c < comm.nChannels(); c++) {
-      order.add(comm.rings().order(c));
-    }
+    List<int[]> order = RINGS.of(searched, () -> rings(comm));
     ChannelGraphs found = new ChannelGraphs(order, trees, Optional.of(searched));
     return found.isByNvlink()
         ? found
         : new ChannelGraphs(order, treesOf(comm, rank), found.topology);
+  }
+
+  private static List<int[]> rings(CommGraph comm) {
+    return IntStream.range(0, comm.nChannels()).mapToObj(comm.rings()::order).toList();
   }
 
   /** True if the search found all ranks on one node, and NVLinks between all of its GPUs. */

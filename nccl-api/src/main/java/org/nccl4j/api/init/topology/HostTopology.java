@@ -105,20 +105,23 @@ final class HostTopology {
 
   /**
    * One machine of what is seen of it from several containers, each of which shows its own
-   * networks. Elements that are equal are one.
+   * networks. Elements that are equal are one. The views are not changed.
    *
    * @param files whether they come from files, whose networks have numbers that others know
    */
   static XmlElement join(List<XmlElement> views, boolean files) {
-    if (views.size() > 1 && !files) {
-      views.forEach(view -> nets(view).forEach(net -> net.unset("dev")));
+    if (views.size() == 1) {
+      return views.get(0);
     }
-    XmlElement union = XmlFusion.fuse(views);
-    if (views.size() > 1 && !files) {
-      int dev = 0;
-      for (XmlElement net : nets(union)) {
-        net.set("dev", dev++);
-      }
+    if (files) {
+      return XmlFusion.fuse(views);
+    }
+    List<XmlElement> unnumbered = views.stream().map(XmlElement::copy).toList();
+    unnumbered.forEach(view -> nets(view).forEach(net -> net.unset("dev")));
+    XmlElement union = XmlFusion.fuse(unnumbered);
+    int dev = 0;
+    for (XmlElement net : nets(union)) {
+      net.set("dev", dev++);
     }
     return union;
   }

@@ -5,9 +5,11 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -41,17 +43,74 @@ import org.nccl4j.topo.xml.XmlElement;
 /**
  * The machines of a communicator, the same on all its ranks: the first rank of each container
  * detects its host, including the GPUs of the other ranks there, and sends the result to all ranks,
- * which merge the results for each host. The hosts of a clique are one machine.
- *
- * @param hosts every machine, by its first rank; empty if no rank needs them
- * @param graphs true if every rank has a GPU in them, so that graphs can be searched
- * @param gpus true if these GPUs exist, and not only in a file
+ * which merge the results for each host. The hosts of a clique are one machine. The ranks of one
+ * process merge once. Immutable; any thread.
  */
-public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, boolean gpus) {
+public final class TopologyExchange {
   private static final TopologyExchange NONE = new TopologyExchange(List.of(), false, false);
 
   private static final Logger LOG = DebugLog.of("GRAPH");
   private static final int MOST_XML_BYTES = 16 << 20;
+
+  private static final RecentResults<List<ByteBuffer>, List<MachineFacts>> READ =
+      new RecentResults<>();
+  private static final RecentResults<Told, TopologyExchange> MERGED = new RecentResults<>();
+
+  /**
+   * Everything from which ranks merge their machines.
+   *
+   * @param places hosts and nodes of the ranks
+   * @param facts of each rank
+   * @param views of hosts, empty for ranks that send none
+   */
+  private record Told(List<String> places, List<ByteBuffer> facts, List<ByteBuffer> views) {}
+
+  private final List<CommTopology.Host> hosts;
+  private final boolean graphs;
+  private final boolean gpus;
+
+  /** Null until it is asked for. */
+  private String text;
+
+  /**
+   * Machines that are known.
+   *
+   * @param hosts every machine, by its first rank; empty if no rank needs them
+   * @param graphs true if every rank has a GPU in them, so that graphs can be searched
+   * @param gpus true if these GPUs exist, and not only in a file
+   */
+  TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, boolean gpus) {
+    this.hosts = List.copyOf(hosts);
+    this.graphs = graphs;
+    this.gpus = gpus;
+  }
+
+  /** Every machine, by its first rank; empty if no rank needs them. To be read only. */
+  public List<CommTopology.Host> hosts() {
+    return hosts;
+  }
+
+  /** True if every rank has a GPU in the machines, so that graphs can be searched. */
+  boolean graphs() {
+    return graphs;
+  }
+
+  /** True if these GPUs exist, and not only in a file. */
+  boolean gpus() {
+    return gpus;
+  }
+
+  /** A text that is the same for equal machines with the same ranks. */
+  synchronized String text() {
+    if (text == null) {
+      StringBuilder all = new StringBuilder().append(gpus);
+      for (CommTopology.Host host : hosts) {
+        all.append(TopologyXml.write(host.system())).append(Arrays.toString(host.ranks()));
+      }
+      text = all.toString();
+    }
+    return text;
+  }
 
   /**
    * Asks all ranks; collective.
@@ -63,10 +122,8 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
     Settings settings = request.settings();
     checkFiles(settings);
     MachineFacts mine = MachineFacts.of(request.device(), settings);
-    List<MachineFacts> facts = new ArrayList<>();
-    for (byte[] bytes : bootstrap.allGather(mine.toBytes())) {
-      facts.add(MachineFacts.fromBytes(facts.size(), bytes));
-    }
+    List<ByteBuffer> sent = wrap(bootstrap.allGather(mine.toBytes()));
+    List<MachineFacts> facts = READ.of(sent, () -> read(sent));
     Map<String, List<Integer>> ranksOf = new LinkedHashMap<>();
     peers.forEach(
         peer -> ranksOf.computeIfAbsent(peer.node(), host -> new ArrayList<>()).add(peer.rank()));
@@ -91,13 +148,43 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
     if (views.keySet().stream().anyMatch(rank -> all.get(rank).length == 0)) {
       return NONE;
     }
+    List<String> places = peers.stream().map(peer -> peer.hostId() + "\t" + peer.node()).toList();
+    return MERGED.of(
+        new Told(places, sent, wrap(all)),
+        () ->
+            new TopologyExchange(
+                merge(peers, ranksOf.values(), facts, views.keySet(), all), graphs, gpus));
+  }
+
+  private static List<ByteBuffer> wrap(List<byte[]> messages) {
+    return messages.stream().map(ByteBuffer::wrap).toList();
+  }
+
+  private static List<MachineFacts> read(List<ByteBuffer> messages) {
+    List<MachineFacts> facts = new ArrayList<>();
+    messages.forEach(message -> facts.add(MachineFacts.fromBytes(facts.size(), message.array())));
+    return List.copyOf(facts);
+  }
+
+  /** The machines of what ranks have seen; equal views are read once. */
+  private static List<CommTopology.Host> merge(
+      List<PeerInfo> peers,
+      Collection<List<Integer>> machines,
+      List<MachineFacts> facts,
+      Set<Integer> seers,
+      List<byte[]> all) {
+    Map<ByteBuffer, XmlElement> read = new HashMap<>();
     List<CommTopology.Host> hosts = new ArrayList<>();
-    for (List<Integer> ranks : ranksOf.values()) {
+    for (List<Integer> ranks : machines) {
       Map<String, List<XmlElement>> seen = new LinkedHashMap<>();
       for (int rank : ranks) {
-        if (views.containsKey(rank)) {
+        if (seers.contains(rank)) {
+          byte[] view = all.get(rank);
           seen.computeIfAbsent(peers.get(rank).hostId(), host -> new ArrayList<>())
-              .add(TopologyXml.parseSystem("rank " + rank, inflate(rank, all.get(rank))));
+              .add(
+                  read.computeIfAbsent(
+                      ByteBuffer.wrap(view),
+                      missing -> TopologyXml.parseSystem("rank " + rank, inflate(rank, view))));
         }
       }
       boolean files = facts.get(ranks.get(0)).fromFile();
@@ -106,7 +193,7 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
               seen.values().stream().map(host -> HostTopology.join(host, files)).toList());
       hosts.add(new CommTopology.Host(system, ranks.stream().mapToInt(rank -> rank).toArray()));
     }
-    return new TopologyExchange(List.copyOf(hosts), graphs, gpus);
+    return hosts;
   }
 
   /** Files that this rank names are there, also where another rank of its host reads its own. */
