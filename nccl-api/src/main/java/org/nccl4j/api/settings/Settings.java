@@ -104,7 +104,7 @@ public final class Settings implements SettingValues {
           "NCCL4J_NET_FAILOVER_TIMEOUT",
           Duration.ofSeconds(10),
           "The longest time that the replacement of a connection's broken socket may take; 0: no"
-              + " failover.");
+              + " failover. The same on all ranks.");
 
   public static final Setting<Duration> NCCL4J_NET_SILENCE_TIMEOUT =
       Setting.durationOrZero(

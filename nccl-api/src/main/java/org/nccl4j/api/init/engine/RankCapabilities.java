@@ -218,6 +218,10 @@ public record RankCapabilities(
             tuned,
             facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),
             facts.stream().map(RankCapabilities::room).reduce(BlockRoom::least).orElseThrow());
+    if (self == 0 && common.spread().carried()) {
+      TuningSettings.warnings(facts.stream().map(RankCapabilities::settings).toList())
+          .forEach(warning -> LOG.log(Logger.Level.WARNING, warning));
+    }
     tuned.ifPresent(table -> warn(self, table, first.model, common));
     return common.isAlike()
         ? tuned.or(() -> Probing.result(first.probed)).map(common::with).orElse(common)

@@ -1,26 +1,40 @@
 package org.nccl4j.api.init.engine;
 
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.topo.TopoSettings;
 
 /**
  * A rank's settings that affect the choice of algorithms. Ranks that choose differently wait for
  * each other until a deadline, so all must have the same. Comparing calls is an additional
- * operation, so all ranks must do it or none, and so with groups launched together.
+ * operation, so all ranks must do it or none, and so with groups launched together. Connections
+ * over networks work with different time limits too, so these are only warned of.
  *
  * @param values by name, with defaults where they are not set
  */
 public record TuningSettings(Map<String, String> values) {
+  /** Limits by which both ends of a connection over a network decide that it is to be replaced. */
+  private static final List<Setting<Duration>> LIMITS_OF_NETWORKS =
+      List.of(Settings.NCCL4J_NET_SILENCE_TIMEOUT, Settings.NCCL4J_NET_FAILOVER_TIMEOUT);
+
+  /** Ranks that a warning names. */
+  private static final int NAMED = 8;
+
   public static TuningSettings of(Settings settings, Device.Kind kind) {
     Map<String, String> values = new LinkedHashMap<>();
     AlgorithmFilter filter = filter(settings);
@@ -48,6 +62,9 @@ public record TuningSettings(Map<String, String> values) {
           settings.get(GpuSettings.NCCL4J_GROUP_FUSE) ? "1" : "0");
       values.put(TopoSettings.NCCL_MAX_P2P_NCHANNELS.name(), Integer.toString(ctas.ofSends()));
     }
+    for (Setting<Duration> limit : LIMITS_OF_NETWORKS) {
+      values.put(limit.name(), Patience.text(settings.get(limit)));
+    }
     return new TuningSettings(values);
   }
 
@@ -64,6 +81,7 @@ public record TuningSettings(Map<String, String> values) {
                 PlanSettings.NCCL4J_TRIALS.name(),
                 PlanSettings.NCCL4J_PROBE.name(),
                 GpuSettings.NCCL4J_GROUP_FUSE.name()));
+    others.keySet().removeAll(limits());
     return new TuningSettings(others).text();
   }
 
@@ -95,7 +113,9 @@ public record TuningSettings(Map<String, String> values) {
    * @throws InvalidUsageException naming the setting and both values
    */
   public void check(int rank, TuningSettings others, int other) {
-    values.forEach(
+    Map<String, String> alike = new LinkedHashMap<>(values);
+    alike.keySet().removeAll(limits());
+    alike.forEach(
         (name, value) -> {
           String theirs = others.values.get(name);
           if (theirs != null && !theirs.equals(value)) {
@@ -106,5 +126,41 @@ public record TuningSettings(Map<String, String> values) {
                 "give all ranks the same value, or none");
           }
         });
+  }
+
+  private static Set<String> limits() {
+    return LIMITS_OF_NETWORKS.stream().map(Setting::name).collect(Collectors.toSet());
+  }
+
+  /** Returns a warning for each limit of networks that not all ranks have the same. */
+  static List<String> warnings(List<TuningSettings> byRank) {
+    List<String> warnings = new ArrayList<>();
+    for (Setting<Duration> limit : LIMITS_OF_NETWORKS) {
+      Map<String, List<Integer>> ranks = new LinkedHashMap<>();
+      for (int rank = 0; rank < byRank.size(); rank++) {
+        String value = byRank.get(rank).values.getOrDefault(limit.name(), "unknown");
+        ranks.computeIfAbsent(value, none -> new ArrayList<>()).add(rank);
+      }
+      if (ranks.size() > 1) {
+        warnings.add(
+            ("%s is %s: connections between these ranks may be replaced although they work, or not"
+                    + " be replaced if they break; give all ranks the same value, or none")
+                .formatted(
+                    limit.name(),
+                    ranks.entrySet().stream()
+                        .map(each -> each.getKey() + " on " + numbers(each.getValue()))
+                        .collect(Collectors.joining(", "))));
+      }
+    }
+    return warnings;
+  }
+
+  private static String numbers(List<Integer> ranks) {
+    String first =
+        ranks.stream().limit(NAMED).map(String::valueOf).collect(Collectors.joining(" "));
+    int more = ranks.size() - NAMED;
+    return (ranks.size() == 1 ? "rank " : "ranks ")
+        + first
+        + (more > 0 ? " and %d more".formatted(more) : "");
   }
 }

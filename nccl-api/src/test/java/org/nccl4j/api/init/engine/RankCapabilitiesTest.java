@@ -33,17 +33,22 @@ class RankCapabilitiesTest {
   }
 
   private static byte[] facts(int cores, BlockRoom room) {
+    return facts(cores, room, /* carried= */ false, Map.of());
+  }
+
+  private static byte[] facts(
+      int cores, BlockRoom room, boolean carried, Map<String, String> settings) {
     return new RankCapabilities(
             Device.Kind.HOST,
             true,
             false,
-            false,
+            carried,
             64,
             true,
             room,
             cores,
             "",
-            TuningSettings.of(Settings.ofProcess(Map.of()), Device.Kind.HOST),
+            TuningSettings.of(Settings.alone(settings), Device.Kind.HOST),
             "",
             "Socket",
             "host")
@@ -96,17 +101,56 @@ class RankCapabilitiesTest {
     TunedTable table =
         TunedTable.parse("times", List.of("device host", "3 AllReduce Ring Simple 1024:1.5"));
     List<byte[]> facts = List.of(facts(1), facts(1), facts(1));
+    return warnings(
+        () -> {
+          CommunicatorProfile known =
+              RankCapabilities.common(self, facts, hosts, Optional.of(table));
+          assertEquals(hosts.count() == 1, known.usesTable(table));
+        });
+  }
+
+  private static List<String> warnings(Runnable logging) {
     List<String> warnings = new ArrayList<>();
     Logger logger = Logger.getLogger("org.nccl4j.INIT");
     Handler collector = new Collector(warnings);
     logger.addHandler(collector);
     try {
-      CommunicatorProfile known = RankCapabilities.common(self, facts, hosts, Optional.of(table));
-      assertEquals(hosts.count() == 1, known.usesTable(table));
+      logging.run();
     } finally {
       logger.removeHandler(collector);
     }
     return warnings;
+  }
+
+  /** A side that never asks for signs of life is taken for silent by one that waits for them. */
+  @Test
+  void limitsOfNetworksThatDifferAreWarnedOf() {
+    List<byte[]> facts = new ArrayList<>();
+    for (int rank = 0; rank < 12; rank++) {
+      Map<String, String> silence =
+          Map.of("NCCL4J_NET_SILENCE_TIMEOUT", rank == 1 ? "0" : rank == 3 ? "250ms" : "8");
+      facts.add(facts(1, BlockRoom.UNLIMITED, /* carried= */ true, silence));
+    }
+    assertEquals(
+        List.of(
+            "NCCL4J_NET_SILENCE_TIMEOUT is 8 s on ranks 0 2 4 5 6 7 8 9 and 2 more, 0 ms on rank 1,"
+                + " 250 ms on rank 3: connections between these ranks may be replaced although they"
+                + " work, or not be replaced if they break; give all ranks the same value, or none"),
+        warnings(() -> RankCapabilities.common(0, facts, hosts(), Optional.empty())));
+    assertEquals(
+        List.of(),
+        warnings(() -> RankCapabilities.common(1, facts, hosts(), Optional.empty())),
+        "one rank says it");
+    List<byte[]> local =
+        List.of(
+            facts(1),
+            facts(
+                1,
+                BlockRoom.UNLIMITED,
+                /* carried= */ false,
+                Map.of("NCCL4J_NET_FAILOVER_TIMEOUT", "0")));
+    assertEquals(
+        List.of(), warnings(() -> RankCapabilities.common(0, local, hosts(), Optional.empty())));
   }
 
   private static final class Collector extends Handler {
