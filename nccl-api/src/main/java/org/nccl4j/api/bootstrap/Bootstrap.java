@@ -128,6 +128,14 @@ public interface Bootstrap extends AutoCloseable {
   Bootstrap reunite(List<Integer> members, byte[] lead, String key);
 
   /**
+   * Another bootstrap, of some of the ranks, as {@link #reunite}; but these ranks fail with all
+   * ranks of this one. Its failure ends this call and the other's exchanges, now and later.
+   *
+   * @throws NcclException also with the first cause, when this bootstrap has failed
+   */
+  Bootstrap subset(List<Integer> members, byte[] lead, String key);
+
+  /**
    * Leaves: after it, the others do not count this rank's silence as a failure. Never waits for
    * them. Calling it again does nothing.
    */

@@ -5,9 +5,12 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -30,6 +33,7 @@ public final class LocalBootstrap extends DeadlineBootstrap {
     private final int nRanks;
     private final Duration deadline;
     private final Map<String, Meeting> reunions = new HashMap<>();
+    private final Set<Meeting> subsets = Collections.newSetFromMap(new WeakHashMap<>());
     private final byte[] secret = KernelRandom.bytes(16);
     private final Map<Integer, Consumer<NcclException>> listeners = new HashMap<>();
     private final Map<Integer, CallListener> called = new HashMap<>();
@@ -69,6 +73,14 @@ public final class LocalBootstrap extends DeadlineBootstrap {
     /** The meeting of some of the ranks for a key. */
     synchronized Meeting reunion(String key, int members) {
       return reunions.computeIfAbsent(key, none -> new Meeting(members, deadline));
+    }
+
+    /** The meeting of some of the ranks for a key, which fails with this one. */
+    synchronized Meeting subset(String key, int members) {
+      checkFailure();
+      Meeting made = reunion(key, members);
+      subsets.add(made);
+      return made;
     }
 
     /** All of a reunion have come. */
@@ -113,6 +125,7 @@ public final class LocalBootstrap extends DeadlineBootstrap {
       failure = cause;
       notifyAll();
       reunions.values().forEach(reunion -> reunion.fail(cause)); // splits under way
+      subsets.forEach(subset -> subset.fail(cause));
       return List.copyOf(listeners.values());
     }
 
@@ -256,7 +269,15 @@ public final class LocalBootstrap extends DeadlineBootstrap {
 
   @Override
   public Bootstrap reunite(List<Integer> members, byte[] lead, String key) {
-    Meeting reunion = meeting.reunion(key + " " + members, members.size());
+    return meet(members, key, meeting.reunion(key + " " + members, members.size()));
+  }
+
+  @Override
+  public Bootstrap subset(List<Integer> members, byte[] lead, String key) {
+    return meet(members, key, meeting.subset(key + " " + members, members.size()));
+  }
+
+  private Bootstrap meet(List<Integer> members, String key, Meeting reunion) {
     LocalBootstrap mine = new LocalBootstrap(reunion, members.indexOf(rank));
     mine.barrier();
     meeting.met(key + " " + members);

@@ -1,6 +1,10 @@
 package org.nccl4j.api.bootstrap;
 
 import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import java.util.Set;
+import java.util.WeakHashMap;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.connection.Deadline;
@@ -19,6 +23,9 @@ final class RankMonitor {
   private boolean delivered;
   private boolean closed;
   private Consumer<NcclException> listener;
+
+  /** Monitors that fail with this one. */
+  private final Set<RankMonitor> followers = Collections.newSetFromMap(new WeakHashMap<>());
 
   RankMonitor(int rank) {
     this.rank = rank;
@@ -103,18 +110,42 @@ final class RankMonitor {
       failure = cause;
       notifyAll();
     }
+    failFollowers();
     deliver(false);
     return true;
   }
 
   /** Takes note of a failure of this rank; false if it is not the first. */
-  synchronized boolean failedHere(NcclException cause) {
-    if (failure != null || closed) {
-      return false;
+  boolean failedHere(NcclException cause) {
+    synchronized (this) {
+      if (failure != null || closed) {
+        return false;
+      }
+      failure = cause;
+      notifyAll();
     }
-    failure = cause;
-    notifyAll();
+    failFollowers();
     return true;
+  }
+
+  /** Has another monitor fail with this one, at once if this one has failed already. */
+  void lead(RankMonitor follower) {
+    synchronized (this) {
+      followers.add(follower);
+    }
+    failFollowers();
+  }
+
+  private void failFollowers() {
+    NcclException cause;
+    List<RankMonitor> all;
+    synchronized (this) {
+      cause = failure;
+      all = List.copyOf(followers);
+    }
+    if (cause != null) {
+      all.forEach(follower -> follower.failedOutside(cause));
+    }
   }
 
   /** Gives the listener the failure that there was, on the calling thread. */

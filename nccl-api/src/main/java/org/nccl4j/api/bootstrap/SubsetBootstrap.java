@@ -19,11 +19,18 @@ final class SubsetBootstrap {
   private final JoinRequest old;
   private final ProcessIdentity self;
   private final String key;
+  private final RankMonitor leader;
 
-  SubsetBootstrap(JoinRequest old, ProcessIdentity self, String key) {
+  /**
+   * A bootstrap to be created.
+   *
+   * @param leader whose failure ends its creation and its exchanges
+   */
+  SubsetBootstrap(JoinRequest old, ProcessIdentity self, String key, RankMonitor leader) {
     this.old = old;
     this.self = self;
     this.key = key;
+    this.leader = leader;
   }
 
   /**
@@ -43,10 +50,11 @@ final class SubsetBootstrap {
       publish.accept(id.withSecret(new byte[BootstrapId.SECRET_BYTES]).encode());
     } else {
       PeerCredentials trust = PeerCredentials.of(old.secret(), old.options().tls());
-      byte[] way = RejoinCall.ask(old.rank(), RejoinAddress.decode(lead), trust, key, deadline);
+      byte[] way = RejoinCall.ask(leader, RejoinAddress.decode(lead), trust, key, deadline);
       id = BootstrapId.decode(way).withSecret(secret());
     }
-    return TcpBootstrap.join(new JoinRequest(nRanks, id, place, limit, options), self, deadline);
+    return TcpBootstrap.join(
+        new JoinRequest(nRanks, id, place, limit, options), self, deadline, leader);
   }
 
   /** Derived, so that it never travels. */

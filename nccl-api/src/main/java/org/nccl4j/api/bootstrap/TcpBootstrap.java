@@ -144,12 +144,19 @@ public final class TcpBootstrap extends DeadlineBootstrap {
 
   /** Joins under another identity, for tests. */
   static Bootstrap join(JoinRequest request, ProcessIdentity self) {
-    return join(request, self, Deadline.after(request.deadline()));
+    RankMonitor none = new RankMonitor(request.rank());
+    return join(request, self, Deadline.after(request.deadline()), none);
   }
 
-  /** Joins within what is left of a deadline. */
-  static Bootstrap join(JoinRequest request, ProcessIdentity self, Deadline deadline) {
+  /**
+   * Joins within what is left of a deadline.
+   *
+   * @param leader whose failure is also this one's, now and later
+   */
+  static Bootstrap join(
+      JoinRequest request, ProcessIdentity self, Deadline deadline, RankMonitor leader) {
     TcpBootstrap made = new TcpBootstrap(request, self, deadline);
+    leader.lead(made.monitor);
     try {
       made.form(deadline);
       return made;
@@ -355,12 +362,26 @@ public final class TcpBootstrap extends DeadlineBootstrap {
 
   @Override
   public Bootstrap reunite(List<Integer> members, byte[] lead, String key) {
+    return meet(members, lead, key, new RankMonitor(rank()));
+  }
+
+  @Override
+  public Bootstrap subset(List<Integer> members, byte[] lead, String key) {
+    return meet(members, lead, key, monitor);
+  }
+
+  /**
+   * Brings some of the ranks together.
+   *
+   * @param leader whose failure ends it
+   */
+  private Bootstrap meet(List<Integer> members, byte[] lead, String key, RankMonitor leader) {
     if (members.size() == 1) {
       return LocalBootstrap.create(1, request.deadline()).get(0);
     }
     String whole = SubsetBootstrap.key(key, members);
     Bootstrap made =
-        new SubsetBootstrap(request, self, whole)
+        new SubsetBootstrap(request, self, whole, leader)
             .meet(
                 members.indexOf(rank()),
                 members.size(),

@@ -13,7 +13,7 @@ import org.nccl4j.device.NcclException;
 /**
  * The bootstrap of a communicator that shares its parent's connections: created at its first
  * exchange, which few such communicators ever have. Failures go over the parent's bootstrap, since
- * parent and split fail together.
+ * parent and split fail together; they also end an exchange, and the wait for its first.
  */
 final class LazyBootstrap implements Bootstrap {
   private final Bootstrap parent;
@@ -21,8 +21,8 @@ final class LazyBootstrap implements Bootstrap {
   private final int rank;
   private final Supplier<Bootstrap> making;
   private final CallOrder calls;
-  private Bootstrap made;
-  private boolean closed;
+  private volatile Bootstrap made;
+  private volatile boolean closed;
 
   /**
    * A bootstrap to be made.
@@ -35,21 +35,29 @@ final class LazyBootstrap implements Bootstrap {
     this.parentRanks = parentRanks;
     this.rank = parentRanks.indexOf(parent.rank());
     this.calls = parent.calls().another();
-    this.making = () -> parent.reunite(parentRanks, lead, key);
+    this.making = () -> parent.subset(parentRanks, lead, key);
   }
 
   private synchronized Bootstrap underneath() {
     if (made == null) {
-      if (closed) {
-        throw new InvalidUsageException(
-            ErrorId.CLOSED,
-            "a closed communicator makes an exchange with its other ranks",
-            "close a communicator after its last use");
-      }
+      checkOpen();
       made = making.get();
       made.made();
+      if (closed) {
+        made.close();
+        checkOpen();
+      }
     }
     return made;
+  }
+
+  private void checkOpen() {
+    if (closed) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED,
+          "a closed communicator makes an exchange with its other ranks",
+          "close a communicator after its last use");
+    }
   }
 
   @Override
@@ -93,9 +101,10 @@ final class LazyBootstrap implements Bootstrap {
   }
 
   @Override
-  public synchronized void made() {
-    if (made != null) {
-      made.made();
+  public void made() {
+    Bootstrap open = made;
+    if (open != null) {
+      open.made();
     }
   }
 
@@ -150,10 +159,17 @@ final class LazyBootstrap implements Bootstrap {
   }
 
   @Override
-  public synchronized void close() {
+  public Bootstrap subset(List<Integer> members, byte[] lead, String key) {
+    return parent.subset(members.stream().map(parentRanks::get).toList(), lead, key);
+  }
+
+  /** Does not wait for a thread that makes the bootstrap; that one closes it. */
+  @Override
+  public void close() {
     closed = true;
-    if (made != null) {
-      made.close();
+    Bootstrap open = made;
+    if (open != null) {
+      open.close();
     }
   }
 }

@@ -169,7 +169,7 @@ class SeveralRootsTest {
     Deadline soon = Deadline.after(Duration.ofMillis(500));
     assertThrows(
         TimeoutException.class,
-        () -> RejoinCall.ask(1, RejoinAddress.decode(lead), trust, key, soon));
+        () -> RejoinCall.ask(new RankMonitor(1), RejoinAddress.decode(lead), trust, key, soon));
   }
 
   @ParameterizedTest
