@@ -297,7 +297,12 @@ public final class Initializer {
             request, peers, verified, ranks.graphs(), plugins.tuned(), probing.shared());
     List<byte[]> all = bootstrap.allGather(own.toBytes());
     CommunicatorProfile known =
-        RankCapabilities.common(bootstrap.rank(), all, HostLayout.of(peers), plugins.tuned());
+        RankCapabilities.common(
+            bootstrap.rank(),
+            all,
+            HostLayout.of(peers),
+            LatePeers.areAmongGpus(request.settings(), peers),
+            plugins.tuned());
     NvlsSetup nvls =
         NvlsSetup.open(
             request,

@@ -459,6 +459,17 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return ConnectionSizes.layout(nRanks);
   }
 
+  /**
+   * Returns the most bytes of a rank's part that a message of PAT carries on a channel; 0 if slots
+   * have no room for PAT. Any thread, without a driver.
+   *
+   * @param nRanks of the communicator
+   * @param sharing ranks for which slots are made
+   */
+  public static int patPiece(int nRanks, int sharing) {
+    return ConnectionSizes.patPiece(layoutAmong(sharing), nRanks);
+  }
+
   /** By instructions that GPUs of compute capability 10 have, and no newer ones by themselves. */
   @Override
   public boolean switchCombinesBytes() {

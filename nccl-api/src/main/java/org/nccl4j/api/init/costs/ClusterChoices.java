@@ -18,6 +18,7 @@ import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
+import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.device.DataType;
@@ -146,13 +147,15 @@ public final class ClusterChoices {
         reach,
         nvlink,
         new RankPlacement(
-            hosts,
-            carried,
-            carried
-                ? network.channels.applyAsInt(NetDistances.channels(topology.comm()))
-                : ConnectionLayout.CHANNELS,
-            /* lines= */ !carried || !network.direct || !reachesGpus(machine),
-            network.name),
+                hosts,
+                carried,
+                carried
+                    ? network.channels.applyAsInt(NetDistances.channels(topology.comm()))
+                    : ConnectionLayout.CHANNELS,
+                /* lines= */ !carried || !network.direct || !reachesGpus(machine),
+                network.name)
+            .withLate(
+                ScaleSettings.connectsLate(settings, Device.Kind.CUDA, cluster.machines() * each)),
         Optional.of(topology),
         TunedTable.read(settings.get(PlanSettings.NCCL4J_COSTS_FILE)),
         Runtime.getRuntime().availableProcessors(),

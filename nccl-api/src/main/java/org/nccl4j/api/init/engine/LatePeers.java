@@ -32,7 +32,8 @@ public final class LatePeers {
     Set<Integer> neighbours = graphs.neighbours(rank);
     if (areOnGpus(peers)) {
       HostLayout hosts = HostLayout.of(peers);
-      if (RankPlacement.patChunk(peers.size(), hosts.mostRanks()) > 0) {
+      if (mayHavePat(graphs)
+          && RankPlacement.patChunk(peers.size(), hosts.mostRanks(), /* late= */ true) > 0) {
         addNeighboursOfPat(neighbours, peers.size(), rank);
       }
       if (NvlsDecision.absent(settings).wanted()) {
@@ -44,6 +45,11 @@ public final class LatePeers {
         .map(PeerInfo::rank)
         .filter(peer -> peer != rank && !neighbours.contains(peer))
         .collect(Collectors.toUnmodifiableSet());
+  }
+
+  /** NCCL_PAT_ENABLE; where the topology is not known, the cost model does not ask. */
+  private static boolean mayHavePat(ChannelGraphs graphs) {
+    return graphs.topology().map(found -> found.costs().allowsPat()).orElse(true);
   }
 
   private static boolean exist(Settings settings, List<PeerInfo> peers) {

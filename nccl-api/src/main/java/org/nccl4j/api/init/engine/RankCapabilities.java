@@ -180,11 +180,12 @@ public record RankCapabilities(
    * Returns the capabilities that all ranks have.
    *
    * @param self this rank
+   * @param late whether GPUs of other hosts are connected when they first need it
    * @param tuned this rank's table
    * @throws InvalidUsageException if ranks have different tables or settings
    */
   public static CommunicatorProfile common(
-      int self, List<byte[]> all, HostLayout hosts, Optional<TunedTable> tuned) {
+      int self, List<byte[]> all, HostLayout hosts, boolean late, Optional<TunedTable> tuned) {
     List<RankCapabilities> facts = decoded(all);
     RankCapabilities first = facts.get(0);
     for (int rank = 1; rank < facts.size(); rank++) {
@@ -209,11 +210,14 @@ public record RankCapabilities(
             facts.stream().allMatch(RankCapabilities::reach),
             facts.stream().allMatch(RankCapabilities::nvlink),
             new RankPlacement(
-                hosts.ranks(),
-                facts.stream().anyMatch(RankCapabilities::carried),
-                facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow(),
-                facts.stream().allMatch(RankCapabilities::lines),
-                facts.stream().allMatch(f -> f.network.equals(first.network)) ? first.network : ""),
+                    hosts.ranks(),
+                    facts.stream().anyMatch(RankCapabilities::carried),
+                    facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow(),
+                    facts.stream().allMatch(RankCapabilities::lines),
+                    facts.stream().allMatch(f -> f.network.equals(first.network))
+                        ? first.network
+                        : "")
+                .withLate(late),
             Optional.empty(),
             tuned,
             facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),

@@ -157,7 +157,8 @@ public record CommunicatorProfile(
   public CommunicatorProfile of(List<List<Integer>> some, Optional<CommTopology> theirTopology) {
     RankPlacement theirs =
         new RankPlacement(
-            some, spread.carried(), spread.channels(), spread.lines(), spread.network());
+                some, spread.carried(), spread.channels(), spread.lines(), spread.network())
+            .withLate(spread.late());
     int count = some.stream().mapToInt(List::size).sum();
     return new CommunicatorProfile(
         count, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores, room);

@@ -27,7 +27,6 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   static final double LAUNCH = 4.5;
 
   private static final int LEAST_CHUNK = 2 << 10;
-  private static final int LEAST_PIECE = 16;
   private static final int GATHER_CHUNKS = 4;
   private static final long LL_SEND_BYTES = 128 << 10;
 
@@ -44,21 +43,10 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   public List<Algorithm> algorithms(Operation operation) {
     List<Algorithm> algorithms =
         new ArrayList<>(Algorithm.overConnections(operation, reach && nRanks <= MOST_DIRECT));
-    if (Algorithm.PAT.has(operation) && patChunk(nRanks, nRanks) > 0) {
+    if (Algorithm.PAT.has(operation) && CudaDevice.patPiece(nRanks, nRanks) > 0) {
       algorithms.add(Algorithm.PAT);
     }
     return algorithms;
-  }
-
-  /**
-   * Most bytes of a rank's part that a message of PAT carries on a channel; 0 if a slot has no room
-   * for 16 bytes of each.
-   *
-   * @param sharing ranks for which slots are made
-   */
-  static int patChunk(int nRanks, int sharing) {
-    int slot = CudaDevice.layoutAmong(sharing).simpleSlotBytes() / CHANNELS;
-    return slot / Math.max(1, nRanks / 2) & -LEAST_PIECE;
   }
 
   @Override

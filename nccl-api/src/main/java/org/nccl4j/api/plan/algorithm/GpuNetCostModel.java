@@ -74,7 +74,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   }
 
   private int patChunk() {
-    return RankPlacement.patChunk(nRanks, spread.mostRanks());
+    return RankPlacement.patChunk(nRanks, spread.mostRanks(), spread.late());
   }
 
   /**

@@ -3,6 +3,7 @@ package org.nccl4j.api.plan.algorithm;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.connection.ConnectionLayout;
+import org.nccl4j.device.cuda.CudaDevice;
 
 /**
  * The distribution of ranks over hosts.
@@ -14,6 +15,7 @@ import org.nccl4j.device.connection.ConnectionLayout;
  * @param channels that every connection has
  * @param lines whether every connection has LL
  * @param network that all ranks use between hosts, such as "Socket"; "" if they differ or have none
+ * @param late whether ranks of other hosts are connected when they first need it
  */
 public record RankPlacement(
     List<List<Integer>> ranks,
@@ -22,13 +24,14 @@ public record RankPlacement(
     boolean carried,
     int channels,
     boolean lines,
-    String network) {
+    String network,
+    boolean late) {
   private static final int FAR_RANKS_FOR_ONE = 8;
 
   /** The same where only those ranks are connected that send to each other. */
   private static final int LATE_RANKS_FOR_ONE = 512;
 
-  /** As the record's components, with the numbers of a host's ranks counted. */
+  /** As the record's components, with the numbers of a host's ranks counted; not late. */
   public RankPlacement(
       List<List<Integer>> ranks, boolean carried, int channels, boolean lines, String network) {
     this(
@@ -38,7 +41,8 @@ public record RankPlacement(
         carried,
         channels,
         lines,
-        network);
+        network,
+        /* late= */ false);
   }
 
   /** With as many ranks on each host, numbered host after host. */
@@ -54,7 +58,14 @@ public record RankPlacement(
         carried,
         channels,
         lines,
-        /* network= */ "");
+        /* network= */ "",
+        /* late= */ false);
+  }
+
+  /** The same with another answer to whether ranks are connected late. */
+  public RankPlacement withLate(boolean other) {
+    return new RankPlacement(
+        ranks, mostRanks, fewestRanks, carried, channels, lines, network, other);
   }
 
   /** With all channels, and LL where no proxy is. */
@@ -111,13 +122,14 @@ public record RankPlacement(
   }
 
   /**
-   * As {@link GpuCostModel#patChunk}, at least, for GPUs of several hosts: 0 if they have no PAT.
-   * Slots are larger where ranks are connected late.
+   * Returns the most bytes of a rank's part, at least, that a message of PAT carries on a channel
+   * among GPUs of several hosts: 0 if they have no PAT.
    *
    * @param mostRanks of one host
+   * @param late whether ranks of other hosts are connected when they first need it
    */
-  public static int patChunk(int nRanks, int mostRanks) {
-    return GpuCostModel.patChunk(nRanks, sharingSlots(nRanks, mostRanks, /* late= */ false));
+  public static int patChunk(int nRanks, int mostRanks, boolean late) {
+    return CudaDevice.patPiece(nRanks, sharingSlots(nRanks, mostRanks, late));
   }
 
   /**

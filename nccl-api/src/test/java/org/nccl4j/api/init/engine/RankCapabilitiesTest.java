@@ -77,6 +77,7 @@ class RankCapabilitiesTest {
               0,
               cores.stream().map(RankCapabilitiesTest::facts).toList(),
               hosts(),
+              /* late= */ false,
               Optional.empty());
       assertEquals(1, common.cores());
     }
@@ -104,7 +105,7 @@ class RankCapabilitiesTest {
     return warnings(
         () -> {
           CommunicatorProfile known =
-              RankCapabilities.common(self, facts, hosts, Optional.of(table));
+              RankCapabilities.common(self, facts, hosts, /* late= */ false, Optional.of(table));
           assertEquals(hosts.count() == 1, known.usesTable(table));
         });
   }
@@ -136,10 +137,12 @@ class RankCapabilitiesTest {
             "NCCL4J_NET_SILENCE_TIMEOUT is 8 s on ranks 0 2 4 5 6 7 8 9 and 2 more, 0 ms on rank 1,"
                 + " 250 ms on rank 3: connections between these ranks may be replaced although they"
                 + " work, or not be replaced if they break; give all ranks the same value, or none"),
-        warnings(() -> RankCapabilities.common(0, facts, hosts(), Optional.empty())));
+        warnings(
+            () -> RankCapabilities.common(0, facts, hosts(), /* late= */ false, Optional.empty())));
     assertEquals(
         List.of(),
-        warnings(() -> RankCapabilities.common(1, facts, hosts(), Optional.empty())),
+        warnings(
+            () -> RankCapabilities.common(1, facts, hosts(), /* late= */ false, Optional.empty())),
         "one rank says it");
     List<byte[]> local =
         List.of(
@@ -150,7 +153,9 @@ class RankCapabilitiesTest {
                 /* carried= */ false,
                 Map.of("NCCL4J_NET_FAILOVER_TIMEOUT", "0")));
     assertEquals(
-        List.of(), warnings(() -> RankCapabilities.common(0, local, hosts(), Optional.empty())));
+        List.of(),
+        warnings(
+            () -> RankCapabilities.common(0, local, hosts(), /* late= */ false, Optional.empty())));
   }
 
   private static final class Collector extends Handler {
@@ -182,7 +187,8 @@ class RankCapabilitiesTest {
             facts(8, new BlockRoom(28, 56)),
             facts(8, new BlockRoom(40, 40)),
             facts(8, new BlockRoom(132, 264)));
-    CommunicatorProfile common = RankCapabilities.common(0, facts, hosts(), Optional.empty());
+    CommunicatorProfile common =
+        RankCapabilities.common(0, facts, hosts(), /* late= */ false, Optional.empty());
     assertEquals(new BlockRoom(28, 40), common.room());
     CommunicatorProfile split = common.of(List.of(List.of(0, 1)), Optional.empty());
     assertEquals(new BlockRoom(28, 40), split.room(), "of a split");

@@ -22,13 +22,19 @@ import org.nccl4j.topo.TopoSettings;
 
 class GpuNetCostModelTest {
   private static CostModel costs(int hosts, int ranksAHost, int channels, boolean lines) {
+    return costs(hosts, ranksAHost, channels, lines, /* late= */ false);
+  }
+
+  private static CostModel costs(
+      int hosts, int ranksAHost, int channels, boolean lines, boolean late) {
     return new CommunicatorProfile(
             hosts * ranksAHost,
             Device.Kind.CUDA,
             "NVIDIA H200",
             false,
             false,
-            new RankPlacement(hosts, ranksAHost, /* carried= */ true, channels, lines),
+            new RankPlacement(hosts, ranksAHost, /* carried= */ true, channels, lines)
+                .withLate(late),
             Optional.empty(),
             Optional.empty())
         .costs();
@@ -90,6 +96,21 @@ class GpuNetCostModelTest {
     }
     assertTrue(costs(8, 8, 2, true).algorithms(Operation.ALL_GATHER).contains(Algorithm.PAT));
     assertFalse(costs(2, 256, 2, true).algorithms(Operation.ALL_GATHER).contains(Algorithm.PAT));
+  }
+
+  /** Slots of late connections are as those of one host: their 32 KiB hold 2,048 pieces. */
+  @ParameterizedTest
+  @CsvSource({"64, 8, true", "128, 8, true", "512, 8, true", "513, 8, false", "2048, 1, true"})
+  void lateConnectionsHavePatAmongMoreRanks(int hosts, int ranksAHost, boolean has) {
+    CostModel late = costs(hosts, ranksAHost, 16, /* lines= */ false, /* late= */ true);
+    assertEquals(has, late.algorithms(Operation.ALL_GATHER).contains(Algorithm.PAT));
+    CostModel all = costs(hosts, ranksAHost, 16, /* lines= */ false);
+    boolean few = hosts * ranksAHost <= 512;
+    assertEquals(few, all.algorithms(Operation.ALL_GATHER).contains(Algorithm.PAT));
+    if (has) {
+      long bytes = 64L * hosts * ranksAHost;
+      assertEquals(Algorithm.PAT, choose(late, Operation.ALL_GATHER, bytes).algorithm());
+    }
   }
 
   /** On hosts with several ranks too, where NCCL's model has it if NCCL_PAT_ENABLE is 1. */

@@ -17,7 +17,6 @@ import org.nccl4j.operation.Protocol;
 /** Turns collectives into kernels with arguments. */
 public final class CollectivePlans implements AutoCloseable {
   private static final int CHANNELS = ConnectionLayout.CHANNELS;
-  private static final int LEAST_PIECE = 16; // PatTrees::chunk
 
   private final PlanContext context;
   private final KernelCommunicatorSpec spec;
@@ -187,10 +186,8 @@ public final class CollectivePlans implements AutoCloseable {
     return ConnectionSizes.sliceBytes(spec.layout(), work.protocol());
   }
 
-  /** A step of PAT has room for the pieces of half of the ranks' trees. */
   private int leastSlice(CollectiveWork work) {
-    int pieces = work.algorithm() == Algorithm.PAT ? spec.nRanks() / 2 : 1;
-    return Math.max(128, (LEAST_PIECE * pieces + 127) / 128 * 128);
+    return work.algorithm() == Algorithm.PAT ? ConnectionSizes.leastPatSlice(spec.nRanks()) : 128;
   }
 
   /** Channels where the planner leaves it to the device: as many as have a good share each. */

@@ -17,6 +17,8 @@ public final class ConnectionSizes {
   private static final int LL128 = 31 * 128; // with 32 lines four ranks would take 2 MiB more
   private static final int SIMPLE = 32 << 10;
   private static final int LEAST = 512;
+  private static final int PAT_PIECE = 16; // PatTrees::chunk
+  private static final int STEP = 128;
   private static final int LINES_BYTES = 512; // four lines
   private static final int LINES_DATA = 480; // kGroup
   private static final int LINES_WARPS = 16; // kWarps
@@ -44,6 +46,23 @@ public final class ConnectionSizes {
       case LL128 -> layout.ll128SlotBytes() / CHANNELS / 128 * 120 / 128 * 128;
       case SIMPLE -> layout.simpleSlotBytes() / CHANNELS;
     };
+  }
+
+  /**
+   * Most bytes of each piece in a step of PAT, which has one of each tree of half of the ranks; 0
+   * if a slot has no room for so many.
+   */
+  public static int patPiece(ConnectionLayout layout, int nRanks) {
+    return sliceBytes(layout, Protocol.SIMPLE) / patPieces(nRanks) & -PAT_PIECE;
+  }
+
+  /** Least bytes of data of a step of PAT. */
+  static int leastPatSlice(int nRanks) {
+    return (PAT_PIECE * patPieces(nRanks) + STEP - 1) / STEP * STEP;
+  }
+
+  private static int patPieces(int nRanks) {
+    return Math.max(1, nRanks / 2);
   }
 
   /** Least bytes of data of a full step of one channel of a send; lines.cuh for LL128. */

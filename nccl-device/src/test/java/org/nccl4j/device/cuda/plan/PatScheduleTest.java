@@ -53,8 +53,8 @@ class PatScheduleTest {
     for (int n = 2; n <= 128; n += n < 64 ? 1 : 11) {
       ConnectionLayout layout = ConnectionSizes.layout(n);
       int whole = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS;
-      assertTrue(whole / (n / 2) >= 16, "a slot has room for a piece of each tree");
-      int least = (16 * (n / 2) + 127) / 128 * 128;
+      assertTrue(ConnectionSizes.patPiece(layout, n) >= 16, "a slot has room for each tree");
+      int least = ConnectionSizes.leastPatSlice(n);
       int slice = random.nextBoolean() ? whole : least;
       int channels = 1 + random.nextInt(4);
       long elements = 1 + random.nextInt(slice / 8 * 16 / n);
@@ -71,6 +71,15 @@ class PatScheduleTest {
     int slice = ConnectionSizes.layout(n / 8).simpleSlotBytes() / ConnectionLayout.CHANNELS;
     run("gather", n, 1, 130, slice, random);
     run("reduce", n, 1, 160, slice, random);
+  }
+
+  /** The most ranks that slots of late connections have room for, eight a host. */
+  @Test
+  void piecesOf16BytesOfManyRanks() throws Exception {
+    Random random = new Random(SEED);
+    int n = 1024;
+    run("gather", n, 1, 16, ConnectionSizes.leastPatSlice(n), random);
+    run("reduce", n, 1, 16, ConnectionSizes.leastPatSlice(n), random);
   }
 
   /** One message after the other: a logarithm of the ranks. */
