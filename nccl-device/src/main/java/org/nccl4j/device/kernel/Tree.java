@@ -23,6 +23,15 @@ public record Tree(int up, List<Integer> down, IntUnaryOperator parents) {
         });
   }
 
+  /** Returns the children and the parent, if there is one. */
+  public List<Integer> neighbours() {
+    List<Integer> neighbours = new ArrayList<>(down);
+    if (up >= 0) {
+      neighbours.add(up);
+    }
+    return neighbours;
+  }
+
   /**
    * A rank's place in the same tree with another root. The neighbour in the direction of that root
    * is the parent, and all other neighbours are children.
@@ -32,10 +41,7 @@ public record Tree(int up, List<Integer> down, IntUnaryOperator parents) {
    */
   public Tree from(int rank, int root) {
     int parent = rank == root ? -1 : towards(root);
-    List<Integer> children = new ArrayList<>(down);
-    if (up >= 0) {
-      children.add(up);
-    }
+    List<Integer> children = neighbours();
     children.remove((Integer) parent);
     return new Tree(parent, List.copyOf(children), parents);
   }

@@ -10,7 +10,6 @@ import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.kernel.Tree;
 
 /** The ranks with which a rank is connected when an operation first needs it. */
 public final class LatePeers {
@@ -37,7 +36,9 @@ public final class LatePeers {
         addNeighboursOfPat(neighbours, peers.size(), rank);
       }
       if (NvlsDecision.absent(settings).wanted()) {
-        addNeighbours(neighbours, new NvlsTeams(hosts, graphs.nvlsHeads(), 0, 0).trees(rank));
+        new NvlsTeams(hosts, graphs.nvlsHeads(), 0, 0)
+            .trees(rank)
+            .forEach(tree -> neighbours.addAll(tree.neighbours()));
       }
       neighbours.addAll(hosts.ranks().get(hosts.hostOf(rank)));
     }
@@ -72,13 +73,6 @@ public final class LatePeers {
     for (int distance = 1; distance < n; distance *= 2) {
       neighbours.add((rank + distance) % n);
       neighbours.add((rank + n - distance) % n);
-    }
-  }
-
-  private static void addNeighbours(Set<Integer> neighbours, List<Tree> trees) {
-    for (Tree tree : trees) {
-      neighbours.add(tree.up());
-      neighbours.addAll(tree.down());
     }
   }
 }

@@ -258,11 +258,8 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
       neighbours.add(ring[(at + 1) % ring.length]);
       neighbours.add(ring[(at + ring.length - 1) % ring.length]);
     }
-    for (Tree tree : trees) {
-      neighbours.add(tree.up());
-      neighbours.addAll(tree.down());
-    }
-    neighbours.removeIf(neighbour -> neighbour < 0 || neighbour == rank);
+    trees.forEach(tree -> neighbours.addAll(tree.neighbours()));
+    neighbours.remove(rank);
     return neighbours;
   }
 
