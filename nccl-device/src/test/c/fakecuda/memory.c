@@ -26,14 +26,17 @@ static void* know(size_t n, CUmemorytype type) {
 }
 static void forget(void* p) {
   int fd = -1;
+  size_t freed = 0;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < 4096; i++)
     if (known[i].at == (CUdeviceptr)p) {
       known[i].at = 0;
+      if (known[i].type == CU_MEMORYTYPE_DEVICE) freed = known[i].size;
       fd = known[i].fd;
       if (fd >= 0) munmap(p, known[i].size);
     }
   pthread_mutex_unlock(&lock);
+  give(freed);
   if (fd >= 0) {
     if (flock(fd, LOCK_EX | LOCK_NB)) call(NO, "misuse: another process has it open");
     close(fd);
@@ -44,6 +47,10 @@ static void forget(void* p) {
 CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
   UNSAFE();
   OR_FAIL(NEW, "%zu", n);
+  if (!take(n)) {
+    call(GONE, "no memory");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   *p = (CUdeviceptr)know(n, CU_MEMORYTYPE_DEVICE);
   return CUDA_SUCCESS;
 }

@@ -1,7 +1,7 @@
 // Physical memory is a memfd, so that it can be mapped many times and in other processes.
 typedef struct {
   int fd, references, mappings;
-  size_t size;
+  size_t size, taken;
   CUmemAllocationProp prop;
 } Physical;
 typedef struct {
@@ -15,6 +15,7 @@ static Physical* physical(CUmemGenericAllocationHandle h) { return (Physical*)h;
 static void drop(Physical* p) {
   if (p->references == 0 && p->mappings == 0) {
     close(p->fd);
+    give(p->taken);
     free(p);
   }
 }
@@ -126,11 +127,17 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAlloc
     call(GONE, "refused");
     return CUDA_ERROR_NOT_PERMITTED;
   }
+  size_t taken = p->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? n : 0;
+  if (!take(taken)) {
+    call(GONE, "no memory");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   char name[32];  // says to who imports it where it is
   snprintf(name, sizeof name, "fake-%d", p->location.type);
   int fd = memfd_create(name, MFD_CLOEXEC);
   if (ftruncate(fd, n)) return CUDA_ERROR_OUT_OF_MEMORY;
   *h = physicalOf(fd, n, p);
+  physical(*h)->taken = taken;
   return CUDA_SUCCESS;
 }
 // The driver is not safe from threads that release at the same time.

@@ -29,6 +29,8 @@ static size_t variable_bytes;  // of all variables of modules; 0 for none
 static int capturing;  // what a stream answers who asks
 static size_t granule = 2 << 20;  // the least of multicast objects: FAKECUDA_MULTICAST_GRANULE
 static int failing_number;  // of the calls that begin with cuM, from 1; 0 for none
+static long spare = -1;  // bytes that devices can still allocate, all together; below 0: any number
+static int operating;  // operations run on all devices until a test ends them
 static long live;  // allocations, handles, reservations, mappings, streams, events, graphs
 static unsigned long long next_handle = 0x1000;
 static _Thread_local CUcontext current;
@@ -66,6 +68,8 @@ void fakeReset(void) {
   compiled_for = 90;
   spinning = 0;
   loads_beside = 0;
+  spare = -1;
+  operating = 0;
   wide_operations = 1;
   n_kept = 0;
   forget_captures();
@@ -83,6 +87,10 @@ int fakeSpin(int on) {
   spinning = on;
   return loads_beside;
 }
+// From now on devices have so many bytes, and what is freed; below 0 any number.
+void fakeSpare(long bytes) { spare = bytes; }
+// From now on operations run on all devices, or these have ended.
+void fakeOperate(int on) { operating = on; }
 void fakeFabric(int how) { fabric = how; }
 void fakeLack(int attribute) { lacking = attribute; }
 void fakeGranule(long bytes) { granule = bytes; }
@@ -152,6 +160,19 @@ static CUresult call(long lives, const char* name, const char* format, ...) {
   if (result == CUDA_SUCCESS) live += lives;
   pthread_mutex_unlock(&lock);
   return result;
+}
+// Takes device memory where it is scarce; false if there is not enough.
+static int take(size_t n) {
+  pthread_mutex_lock(&lock);
+  int has = spare < 0 || (size_t)spare >= n;
+  if (has && spare >= 0) spare -= n;
+  pthread_mutex_unlock(&lock);
+  return has;
+}
+static void give(size_t n) {
+  pthread_mutex_lock(&lock);
+  if (spare >= 0) spare += n;
+  pthread_mutex_unlock(&lock);
 }
 static unsigned long long handle(void) { return next_handle += 0x10; }
 

@@ -181,7 +181,7 @@ CUresult cuCtxSynchronize(void) {
   for (int ms = 0, busy = 1; busy; ms++) {
     pthread_mutex_lock(&lock);
     proceed();
-    busy = n_kept > 0;
+    busy = operating || n_kept > 0;
     pthread_mutex_unlock(&lock);
     if (ms == 60000) return CUDA_ERROR_LAUNCH_TIMEOUT;
     if (busy) usleep(1000);

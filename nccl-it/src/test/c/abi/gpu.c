@@ -10,6 +10,8 @@ static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 // Of the fake driver.
 const char* fakeRecord(void);
 void fakeRenew(unsigned long long stream);
+void fakeSpare(long bytes);
+void fakeOperate(int on);
 
 // How often a stream has waited for an event.
 static int waits(CUstream stream) {
@@ -141,8 +143,34 @@ static void memory_for_both(void) {
   CHECK(!cuCtxSetCurrent(NULL));
 }
 
+static void* end_operations(void* unused) {
+  while (!strstr(fakeRecord(), "cuMemCreate(no memory)")) usleep(1000);
+  fakeOperate(0);
+  return unused;
+}
+
+// Memory is free when the operations have ended that ran as ncclMemFree was called.
+static void scarce_memory(void) {
+  void* memory;
+  pthread_t thread;
+  use(0);
+  OK(ncclMemAlloc(&memory, 8 << 20));
+  fakeOperate(1);
+  OK(ncclMemFree(memory));
+  fakeSpare(0);
+  CHECK(!pthread_create(&thread, NULL, end_operations, NULL));
+  OK(ncclMemAlloc(&memory, 8 << 20));
+  CHECK(!pthread_join(thread, NULL));
+  void* more;
+  REFUSED(ncclUnhandledCudaError, "CUDA_ERROR_OUT_OF_MEMORY", ncclMemAlloc(&more, 9 << 20));
+  fakeSpare(-1);
+  OK(ncclMemFree(memory));
+  CHECK(!cuCtxSetCurrent(NULL));
+}
+
 int main(void) {
   CHECK(!cuInit(0));
+  scarce_memory();
   memory_for_both();
   OK(ncclGetUniqueId(&id));
   run_ranks(GPUS, rank);

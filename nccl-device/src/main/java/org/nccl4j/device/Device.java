@@ -33,7 +33,8 @@ public abstract class Device {
   public abstract String name();
 
   /**
-   * Allocates zeroed memory on this device.
+   * Allocates zeroed memory on this device. If a GPU does not have enough, waits up to 10 s until
+   * memory is free that was closed before, and tries once more; as {@link #memAlloc} does.
    *
    * @param bytes how many, at least 0
    * @throws InvalidArgumentException if bytes is negative

@@ -71,6 +71,12 @@ public interface FakeLibrary {
   /** Has all modules have a variable of so many bytes by any name, until the reset; 0 for none. */
   void fakeVariable(int bytes);
 
+  /** Has devices have so many bytes, and what is freed, until the reset. */
+  void fakeSpare(long bytes);
+
+  /** Says that operations run on all devices from now on, or have ended. */
+  void fakeOperate(int on);
+
   /** The number of streams' memory operations that wait, or come after one that does. */
   int fakeWaiting();
 }

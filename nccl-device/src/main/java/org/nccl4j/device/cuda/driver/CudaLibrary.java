@@ -128,12 +128,20 @@ public final class CudaLibrary {
     return new long[] {out.getLong(0), out.getLong(Long.BYTES)};
   }
 
-  /** In the current context. */
+  /**
+   * Memory of the current context's device.
+   *
+   * @param place the device, whose memory that is being freed is awaited if need be
+   */
   public static long allocate(long bytes, Object place) {
-    Offheap out = ANSWER.get();
-    int code = CUDA.cuMemAlloc_v2(out.address(), bytes);
-    CudaResult.check(code, "cuMemAlloc of " + bytes + " bytes", place);
-    return out.getLong(0);
+    return DeferredFree.allocating(
+        place,
+        () -> {
+          Offheap out = ANSWER.get();
+          int code = CUDA.cuMemAlloc_v2(out.address(), bytes);
+          CudaResult.check(code, "cuMemAlloc of " + bytes + " bytes", place);
+          return out.getLong(0);
+        });
   }
 
   public static void free(long address, Object place) {

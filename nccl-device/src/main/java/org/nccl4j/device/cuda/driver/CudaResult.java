@@ -37,6 +37,11 @@ public final class CudaResult {
         || e.result() == CUresult.CUDA_ERROR_NOT_PERMITTED;
   }
 
+  /** True if the driver had no memory for a call. */
+  static boolean isOutOfMemory(CudaException e) {
+    return e.result() == OUT_OF_MEMORY;
+  }
+
   private static String remedy(int code) {
     return switch (code) {
       case OUT_OF_MEMORY ->

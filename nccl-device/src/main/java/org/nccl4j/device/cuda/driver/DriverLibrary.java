@@ -80,7 +80,10 @@ public final class DriverLibrary {
 
   /** Physical memory of a device that network cards may be given; a handle. */
   public static long createRdmaMemory(int device, long bytes, boolean shared, Object place) {
-    return create(rdmaCapable(device), bytes, shared, "cuMemCreate of %d bytes for cards", place);
+    return DeferredFree.allocating(
+        place,
+        () ->
+            create(rdmaCapable(device), bytes, shared, "cuMemCreate of %d bytes for cards", place));
   }
 
   /** Pinned memory of the host, near a NUMA node; a handle. */

@@ -54,6 +54,7 @@ public final class SharingLibrary {
    *
    * @param types how, of the constants above
    * @param forCards whether network cards may be given it
+   * @param place the device, whose memory that is being freed is awaited if need be
    */
   public static long createMemory(
       int device, long bytes, int types, boolean forCards, Object place) {
@@ -62,16 +63,20 @@ public final class SharingLibrary {
     if (forCards) {
       prop.putInt(DriverLibrary.ALLOC_FLAGS, DriverLibrary.RDMA_CAPABLE);
     }
-    int code = CUDA.cuMemCreate(out.address(), bytes, prop.address(), 0);
-    Reference.reachabilityFence(prop);
-    CudaResult.check(
-        code,
-        "cuMemCreate of "
-            + bytes
-            + " bytes"
-            + ((types & FABRIC) == 0 ? "" : " with a fabric handle"),
-        place);
-    return out.getLong(0);
+    return DeferredFree.allocating(
+        place,
+        () -> {
+          int code = CUDA.cuMemCreate(out.address(), bytes, prop.address(), 0);
+          Reference.reachabilityFence(prop);
+          CudaResult.check(
+              code,
+              "cuMemCreate of "
+                  + bytes
+                  + " bytes"
+                  + ((types & FABRIC) == 0 ? "" : " with a fabric handle"),
+              place);
+          return out.getLong(0);
+        });
   }
 
   private static Offheap shareable(int device, int types) {
