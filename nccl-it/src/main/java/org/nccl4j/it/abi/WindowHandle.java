@@ -19,15 +19,19 @@ final class WindowHandle {
   private final RankHandle owner;
   private final Window window;
   private final Registration registration;
-  private final long address;
+  private final DeviceMemory memory;
 
   private WindowHandle(
-      long handle, RankHandle owner, Window window, Registration registration, long address) {
+      long handle,
+      RankHandle owner,
+      Window window,
+      Registration registration,
+      DeviceMemory memory) {
     this.handle = handle;
     this.owner = owner;
     this.window = window;
     this.registration = registration;
-    this.address = address;
+    this.memory = memory;
   }
 
   /** Registers a window; in a group it is usable after the end. */
@@ -37,21 +41,21 @@ final class WindowHandle {
     Window window =
         communicator.registerWindow(
             memory, symmetric ? Window.Mode.SYMMETRIC : Window.Mode.ONE_SIDED);
-    return keep(WINDOWS.add(handle -> new WindowHandle(handle, owner, window, null, address)));
+    return keep(WINDOWS.add(handle -> new WindowHandle(handle, owner, window, null, memory)));
   }
 
   /** Registers one rank's memory. */
   static long registerLocal(RankHandle owner, long address, long bytes) {
     DeviceMemory memory = memory(owner, address, bytes);
     Registration made = owner.communicator().register(memory);
-    return keep(REGISTRATIONS.add(handle -> new WindowHandle(handle, owner, null, made, address)));
+    owner.place().memory().register(memory);
+    return keep(REGISTRATIONS.add(handle -> new WindowHandle(handle, owner, null, made, memory)));
   }
 
   /** Memory of ncclMemAlloc is known to be freed when it is, even if other memory has its place. */
   private static DeviceMemory memory(RankHandle owner, long address, long bytes) {
     owner.communicator();
-    DeviceMemory allocated = Allocations.find(owner.place(), address, bytes);
-    return allocated == null ? owner.place().device().wrap(address, bytes) : allocated;
+    return owner.place().memory().find(address, bytes);
   }
 
   private static long keep(WindowHandle made) {
@@ -70,13 +74,14 @@ final class WindowHandle {
   static void deregisterLocal(RankHandle owner, long handle) {
     WindowHandle found = find(REGISTRATIONS, handle, "registration");
     owner.communicator().deregister(found.registration);
+    owner.place().memory().deregister(found.memory);
     REGISTRATIONS.remove(handle);
     LIVE.remove(found);
   }
 
   /** The address that was registered. */
   static long address(long handle) {
-    return find(WINDOWS, handle, "window").address;
+    return find(WINDOWS, handle, "window").memory.address();
   }
 
   static Window window(long handle) {
@@ -161,7 +166,9 @@ final class WindowHandle {
     for (WindowHandle each : LIVE) {
       if (each.owner == owner) {
         WINDOWS.remove(each.handle);
-        REGISTRATIONS.remove(each.handle);
+        if (REGISTRATIONS.remove(each.handle) != null) {
+          owner.place().memory().deregister(each.memory);
+        }
         LIVE.remove(each);
       }
     }
