@@ -180,7 +180,127 @@ static void growth(void) {
   abort_all(comms);
 }
 
+enum { BYTES = 1 << 16 };
+static int* memory[RANKS];
+
+static void register_for(ncclComm_t* comms, ncclWindow_t* windows) {
+  for (int r = 0; r < RANKS; r++)
+    OK(ncclCommWindowRegister(comms[r], memory[r], BYTES, windows + r, WINDOW_SYMMETRIC));
+}
+
+static void sum_together(ncclComm_t* comms) {
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r++) {
+    memory[r][0] = 1 + r;
+    OK(ncclAllReduce(memory[r], memory[r], 1, ncclInt32, ncclSum, comms[r], NULL));
+  }
+}
+
+static void end_sum(void) {
+  OK(ncclGroupEnd());
+  for (int r = 0; r < RANKS; r++) CHECK(memory[r][0] == 3);
+}
+
+static void deregister(ncclComm_t* comms, ncclWindow_t* windows) {
+  for (int r = 0; r < RANKS; r++) OK(ncclCommWindowDeregister(comms[r], windows[r]));
+}
+
+// A registration waits for the other ranks in the background. Meanwhile the communicator takes no calls.
+static void windows_one_rank_after_the_other(ncclComm_t* comms) {
+  ncclWindow_t windows[RANKS] = {NULL}, more;
+  ncclResult_t state;
+  void* address;
+  OK(ncclCommWindowRegister(comms[0], memory[0], BYTES, windows, WINDOW_SYMMETRIC));
+  CHECK(windows[0]);
+  OK(ncclCommGetAsyncError(comms[0], &state));
+  CHECK(state == ncclInProgress);
+  REFUSED(ncclInvalidArgument, "registers",
+          ncclAllReduce(memory[0], memory[0], 1, ncclInt32, ncclSum, comms[0], NULL));
+  REFUSED(ncclInvalidArgument, "registers",
+          ncclCommWindowRegister(comms[0], memory[0], BYTES, &more, WINDOW_SYMMETRIC));
+  REFUSED(ncclInvalidArgument, "registers", ncclCommWindowDeregister(comms[0], windows[0]));
+  REFUSED(ncclInvalidArgument, "registers", ncclCommFinalize(comms[0]));
+  REFUSED(ncclInvalidArgument, "registers", ncclCommDestroy(comms[0]));
+  REFUSED(ncclInvalidArgument, "registers", ncclGetPeerDevicePointer(windows[0], 0, 0, &address));
+  OK(ncclCommWindowRegister(comms[1], memory[1], BYTES, windows + 1, WINDOW_SYMMETRIC));
+  for (int r = 0; r < RANKS; r++) GIVES(ncclSuccess, end_of(comms[r]));
+  OK(ncclGetPeerDevicePointer(windows[0], 0, 0, &address));
+  CHECK(address);
+  sum_together(comms);
+  end_sum();
+  deregister(comms, windows);
+}
+
+// The end of a group with nothing but registrations does not wait either.
+static void windows_in_a_group(ncclComm_t* comms) {
+  ncclWindow_t windows[RANKS];
+  OK(ncclGroupStart());
+  register_for(comms, windows);
+  GIVES(ncclInProgress, ncclGroupEnd());
+  for (int r = 0; r < RANKS; r++) GIVES(ncclSuccess, end_of(comms[r]));
+  sum_together(comms);
+  end_sum();
+  deregister(comms, windows);
+}
+
+// Windows come before the operations of their group, which may use them.
+static void windows_in_a_group_with_operations(ncclComm_t* comms) {
+  ncclWindow_t windows[RANKS];
+  sum_together(comms);
+  register_for(comms, windows);
+  end_sum();
+  deregister(comms, windows);
+}
+
+// Of a group that fails no window is left, and none of memory that cannot be one.
+static void windows_that_fail(ncclComm_t* comms) {
+  static int own[RANKS][BYTES / sizeof(int)];
+  ncclWindow_t windows[RANKS];
+  OK(ncclGroupStart());
+  register_for(comms, windows);
+  REFUSED(ncclInvalidArgument, "NULL", ncclAllReduce(NULL, NULL, 1, ncclInt32, ncclSum, NULL, NULL));
+  REFUSED(ncclInvalidArgument, "NULL", ncclGroupEnd());
+  deregister(comms, windows);
+  for (int r = 0; r < RANKS; r++)
+    OK(ncclCommWindowRegister(comms[r], own[r], BYTES, windows + r, WINDOW_SYMMETRIC));
+  for (int r = 0; r < RANKS; r++) GIVES(ncclInvalidArgument, end_of(comms[r]));
+  void* address;
+  REFUSED(ncclInvalidArgument, "registration", ncclGetPeerDevicePointer(windows[0], 0, 0, &address));
+  deregister(comms, windows);
+  windows_in_a_group(comms);
+}
+
+// An abort or a revocation ends a registration that another rank does not come to.
+static void windows_that_are_given_up(int revokes) {
+  ncclComm_t comms[RANKS];
+  ncclWindow_t window;
+  create(comms);
+  OK(ncclCommWindowRegister(comms[0], memory[0], BYTES, &window, WINDOW_SYMMETRIC));
+  if (revokes) {
+    GIVES(ncclInProgress, ncclCommRevoke(comms[0], 0));
+    GIVES(ncclSuccess, end_of(comms[0]));
+    OK(ncclCommDestroy(comms[0]));
+  } else {
+    OK(ncclCommAbort(comms[0]));
+  }
+  OK(ncclCommAbort(comms[1]));
+}
+
+static void windows(void) {
+  ncclComm_t comms[RANKS];
+  for (int r = 0; r < RANKS; r++) OK(ncclMemAlloc((void**)(memory + r), BYTES));
+  create(comms);
+  windows_one_rank_after_the_other(comms);
+  windows_in_a_group(comms);
+  windows_in_a_group_with_operations(comms);
+  windows_that_fail(comms);
+  abort_all(comms);
+  for (int revokes = 0; revokes < 2; revokes++) windows_that_are_given_up(revokes);
+  for (int r = 0; r < RANKS; r++) OK(ncclMemFree(memory[r]));
+}
+
 int main(void) {
+  windows();
   handles_at_once();
   aborted_child();
   state_of_the_parent();

@@ -90,6 +90,14 @@ public final class Group {
     return GroupScope.levels();
   }
 
+  /**
+   * Returns the number of operations that this thread's group has kept for its end; 0 outside
+   * groups.
+   */
+  public static int operations() {
+    return GroupScope.operations();
+  }
+
   /** Begins a group on this thread. */
   public static void start() {
     GroupScope.start();

@@ -340,6 +340,12 @@ public final class GroupScope {
     return mine == null ? 0 : mine.depth;
   }
 
+  /** The operations that the calling thread's group keeps for its end; 0 outside groups. */
+  public static int operations() {
+    GroupScope mine = open();
+    return mine == null ? 0 : mine.batch.size();
+  }
+
   /** True if any thread may have a scope open: many programs have no groups. */
   @HotPath
   static boolean mayBeOpen() {

@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
+import java.util.function.Consumer;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DeviceStream;
 
@@ -17,7 +18,7 @@ final class OpenGroup {
   private static final ThreadLocal<OpenGroup> MINE = ThreadLocal.withInitial(OpenGroup::new);
 
   /** A thread for each call. */
-  private static final Executor MEETING = OpenGroup::start;
+  static final Executor MEETING = OpenGroup::start;
 
   /** The creations that the group began. */
   private final List<CompletableFuture<?>> creations = new ArrayList<>();
@@ -27,6 +28,12 @@ final class OpenGroup {
 
   /** Calls that wait for other ranks, which the end makes together. */
   private final Map<Object, Runnable> meetings = new LinkedHashMap<>();
+
+  /**
+   * Registrations of windows for which the program does not wait, by what runs those of a rank in
+   * the background.
+   */
+  private final Map<Consumer<Runnable>, Runnable> registrations = new LinkedHashMap<>();
 
   private final Set<DeviceStream> hostStreams = new LinkedHashSet<>();
   private boolean inProgress;
@@ -65,14 +72,23 @@ final class OpenGroup {
    * @param rank whose it is: its calls follow each other
    */
   void add(Object rank, Runnable call) {
-    meetings.merge(
-        rank,
-        call,
-        (first, second) ->
-            () -> {
-              first.run();
-              second.run();
-            });
+    meetings.merge(rank, call, OpenGroup::inTurn);
+  }
+
+  /**
+   * Keeps the registration of a window of a communicator that does not block, for the end.
+   *
+   * @param background runs the registrations of the rank without waiting for them; one for each
+   */
+  void register(Consumer<Runnable> background, Runnable registration) {
+    registrations.merge(background, registration, OpenGroup::inTurn);
+  }
+
+  private static Runnable inTurn(Runnable first, Runnable second) {
+    return () -> {
+      first.run();
+      second.run();
+    };
   }
 
   /** Notes a stream of the host, whose operations have ended when the group has. */
@@ -112,12 +128,12 @@ final class OpenGroup {
       Group.end();
       return false;
     }
-    boolean goesOn = inProgress;
     if (failed) {
       giveUp();
     }
+    boolean goesOn = inProgress;
     try {
-      launch();
+      goesOn |= launch();
       hostStreams.forEach(DeviceStream::startNow);
       synchronize();
       return goesOn;
@@ -129,22 +145,48 @@ final class OpenGroup {
   /**
    * The outermost end makes the calls of all ranks and launches, whatever became of the creations,
    * which other ranks wait for.
+   *
+   * @return true if the registrations of windows go on
    */
-  private void launch() {
+  private boolean launch() {
     RuntimeException failure = await(null, awaited);
     if (!meetings.isEmpty()) {
       List<CompletableFuture<?>> ends = new ArrayList<>();
       meetings.values().forEach(call -> ends.add(CompletableFuture.runAsync(call, MEETING)));
       failure = await(failure, ends);
     }
+    boolean goesOn = false;
     try {
+      boolean together = registerWithOperations();
       Group.end();
+      if (!together) {
+        registrations.forEach(Consumer::accept);
+        goesOn = !registrations.isEmpty();
+      }
     } catch (RuntimeException e) {
       failure = failure == null ? e : failure;
     }
     if (failure != null) {
       throw failure;
     }
+    return goesOn;
+  }
+
+  /**
+   * Has the group register the windows before its operations, which may use them.
+   *
+   * @return false if it has no operations
+   */
+  private boolean registerWithOperations() {
+    if (Group.operations() == 0) {
+      return false;
+    }
+    try {
+      registrations.values().forEach(Runnable::run);
+    } catch (RuntimeException e) {
+      fail(e);
+    }
+    return true;
   }
 
   private static void start(Runnable call) {
@@ -195,6 +237,7 @@ final class OpenGroup {
       if (failed) {
         giveUp();
       }
+      registrations.values().forEach(Runnable::run); // which are not simulated
       return Group.simulateEnd().toNanos() / 1e3;
     } catch (RuntimeException e) {
       if (isOpen()) { // with windows, which have no predicted time
@@ -212,12 +255,14 @@ final class OpenGroup {
     creations.forEach(each -> each.cancel(true));
     awaited.clear();
     meetings.clear();
+    registrations.clear();
   }
 
   private void forget() {
     creations.clear();
     awaited.clear();
     meetings.clear();
+    registrations.clear();
     hostStreams.clear();
     inProgress = false;
     failed = false;

@@ -7,12 +7,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
@@ -42,12 +44,21 @@ final class RankHandle {
 
   private volatile CompletableFuture<?> making;
 
-  /** The creations of children that do not block and are not there yet, by their ends. */
-  private final Map<CompletableFuture<?>, CompletableFuture<?>> children =
+  /**
+   * What goes on for which the program does not wait, by its ends: creations of children, and
+   * registrations of windows.
+   */
+  private final Map<CompletableFuture<?>, CompletableFuture<?>> underWay =
       new ConcurrentHashMap<>();
 
   /** The error of the last of them; null if it has none. */
-  private volatile NcclException childFailure;
+  private volatile NcclException lateFailure;
+
+  /** True while windows are registered for which the program does not wait. */
+  private volatile boolean registers;
+
+  /** Runs {@link #register}: the same object at each call, by which a group knows the rank. */
+  private final Consumer<Runnable> background = this::register;
 
   private final AtomicReference<CompletableFuture<Void>> finishing = new AtomicReference<>();
   private final AtomicBoolean revoked = new AtomicBoolean();
@@ -144,17 +155,25 @@ final class RankHandle {
     return making;
   }
 
-  /** Returns the communicator; throws if its creation goes on or failed. */
+  /**
+   * Returns the communicator; throws if its creation goes on or failed, or while it registers
+   * windows for which the program does not wait.
+   */
   @HotPath
   Communicator communicator() {
     Communicator found = made;
-    if (found == null) {
-      throw notMade();
+    if (found == null || registers) {
+      throw notReady();
     }
     return found;
   }
 
-  private RuntimeException notMade() {
+  private RuntimeException notReady() {
+    if (made != null) {
+      return Wrong.argument(
+          "communicator %s is used while it registers a window".formatted(made.name()),
+          "call ncclCommGetAsyncError until it no longer gives ncclInProgress");
+    }
     if (making.isCompletedExceptionally()) {
       return failure().map(NcclException::again).orElseThrow();
     }
@@ -177,26 +196,73 @@ final class RankHandle {
     if (config.blocking()) {
       return;
     }
-    childFailure = null;
-    children.put(end, creation);
+    lateFailure = null;
+    underWay.put(end, creation);
     end.whenComplete(
         (nothing, error) -> {
           if (error != null && Results.cause(error) instanceof NcclException ours) {
-            childFailure = ours;
+            lateFailure = ours;
           }
-          children.remove(end);
+          underWay.remove(end);
         });
   }
 
   /**
-   * Returns the first error of the creation, of an operation or of a child's creation. As in NCCL,
-   * a communicator that the program has revoked has no error of an operation.
+   * Registers a window, for which the program does not wait: now, or at the end of its group.
+   *
+   * @param registration waits for the other ranks
+   */
+  void registerLater(Runnable registration) {
+    OpenGroup group = OpenGroup.mine();
+    if (group.isOpen()) {
+      group.register(background, registration);
+    } else {
+      register(registration);
+    }
+  }
+
+  /**
+   * Registers windows on a thread of its own. Until all ranks have, the communicator is in progress
+   * and takes no calls but ncclCommAbort and ncclCommRevoke, which end the registration.
+   */
+  private void register(Runnable registrations) {
+    CompletableFuture<Void> end = new CompletableFuture<>();
+    registers = true;
+    expect(end, end, config);
+    OpenGroup.MEETING.execute(
+        () -> {
+          NcclException error = failureOf(registrations);
+          registers = false;
+          if (error == null || revoked.get()) {
+            end.complete(null);
+          } else {
+            end.completeExceptionally(error);
+          }
+        });
+  }
+
+  private static NcclException failureOf(Runnable registrations) {
+    try {
+      registrations.run();
+      return null;
+    } catch (NcclException e) {
+      return e;
+    } catch (RuntimeException | Error e) {
+      return new InternalErrorException(
+          "a registration of a window failed with " + e, "report this", e);
+    }
+  }
+
+  /**
+   * Returns the first error of the creation, of an operation, or of the last call that the program
+   * did not wait for: a child's creation or a window's registration. As in NCCL, a communicator
+   * that the program has revoked has no error of an operation.
    */
   Optional<NcclException> failure() {
     Communicator found = made;
     if (found != null) {
       Optional<NcclException> own = revoked.get() ? Optional.empty() : found.asyncError();
-      return own.or(() -> Optional.ofNullable(childFailure));
+      return own.or(() -> Optional.ofNullable(lateFailure));
     }
     if (!making.isCompletedExceptionally()) {
       return Optional.empty();
@@ -214,12 +280,12 @@ final class RankHandle {
   }
 
   /**
-   * True while the creation, that of a child, or the end that ncclCommFinalize or ncclCommRevoke
-   * began, goes on.
+   * True while the creation, that of a child, a window's registration, or the end that
+   * ncclCommFinalize or ncclCommRevoke began, goes on.
    */
   boolean isInProgress() {
     return !making.isDone()
-        || !children.isEmpty()
+        || !underWay.isEmpty()
         || isInProgress(finishing.get())
         || isInProgress(quiescence);
   }
@@ -344,7 +410,7 @@ final class RankHandle {
    * @return completes when this rank's have ended
    */
   CompletableFuture<Void> revoke() {
-    Communicator ended = communicator();
+    Communicator ended = registers ? made : communicator();
     if (!revoked.compareAndSet(false, true)) {
       throw Wrong.argument(
           "communicator %s is revoked twice".formatted(ended.name()),
@@ -383,16 +449,19 @@ final class RankHandle {
   /**
    * ncclCommDestroy and ncclCommAbort: frees it; the handle is no longer one. Programs end also
    * with an abort, so without operations it is no failure that other ranks hear of. An abort ends
-   * the creations of children too.
+   * the creations of children and registrations of windows too.
    */
   void close(boolean abort) {
+    if (registers && !abort) {
+      throw notReady();
+    }
     if (ALL.remove(handle) == null) {
       throw Wrong.communicator(handle);
     }
     Operators.forget(this);
     WindowHandle.forget(this);
     if (abort) {
-      children.values().forEach(each -> each.cancel(true));
+      underWay.values().forEach(each -> each.cancel(true));
     }
     if (creation.cancel(true) || making.isCompletedExceptionally()) {
       return;

@@ -17,31 +17,41 @@ final class WindowHandle {
 
   private final long handle;
   private final RankHandle owner;
-  private final Window window;
-  private final Registration registration;
   private final DeviceMemory memory;
 
+  /** Null for a window. */
+  private final Registration registration;
+
+  /** Null where it is not registered, or not yet. */
+  private volatile Window window;
+
   private WindowHandle(
-      long handle,
-      RankHandle owner,
-      Window window,
-      Registration registration,
-      DeviceMemory memory) {
+      long handle, RankHandle owner, DeviceMemory memory, Registration registration) {
     this.handle = handle;
     this.owner = owner;
-    this.window = window;
-    this.registration = registration;
     this.memory = memory;
+    this.registration = registration;
   }
 
-  /** Registers a window; in a group it is usable after the end. */
+  /**
+   * Registers a window; in a group it is usable after the end. The handle of a communicator that
+   * does not block is there at once, and is a window's when the communicator is no longer in
+   * progress.
+   */
   static long register(RankHandle owner, long address, long bytes, boolean symmetric) {
     DeviceMemory memory = memory(owner, address, bytes);
     Communicator communicator = owner.communicator();
-    Window window =
-        communicator.registerWindow(
-            memory, symmetric ? Window.Mode.SYMMETRIC : Window.Mode.ONE_SIDED);
-    return keep(WINDOWS.add(handle -> new WindowHandle(handle, owner, window, null, memory)));
+    Window.Mode mode = symmetric ? Window.Mode.SYMMETRIC : Window.Mode.ONE_SIDED;
+    if (owner.config().blocking()) {
+      Window registered = communicator.registerWindow(memory, mode);
+      WindowHandle made =
+          keep(WINDOWS.add(handle -> new WindowHandle(handle, owner, memory, null)));
+      made.window = registered;
+      return made.handle;
+    }
+    WindowHandle made = keep(WINDOWS.add(handle -> new WindowHandle(handle, owner, memory, null)));
+    owner.registerLater(() -> made.window = communicator.registerWindow(memory, mode));
+    return made.handle;
   }
 
   /** Registers one rank's memory. */
@@ -49,7 +59,7 @@ final class WindowHandle {
     DeviceMemory memory = memory(owner, address, bytes);
     Registration made = owner.communicator().register(memory);
     owner.place().memory().register(memory);
-    return keep(REGISTRATIONS.add(handle -> new WindowHandle(handle, owner, null, made, memory)));
+    return keep(REGISTRATIONS.add(handle -> new WindowHandle(handle, owner, memory, made))).handle;
   }
 
   /** Memory of ncclMemAlloc is known to be freed when it is, even if other memory has its place. */
@@ -58,15 +68,21 @@ final class WindowHandle {
     return owner.place().memory().find(address, bytes);
   }
 
-  private static long keep(WindowHandle made) {
+  private static WindowHandle keep(WindowHandle made) {
     LIVE.add(made);
-    return made.handle;
+    return made;
   }
 
-  /** Ends this rank's use of a window: one thread may do so for one rank after the other. */
+  /**
+   * Ends this rank's use of a window: one thread may do so for one rank after the other. Of one
+   * whose registration has failed nothing is left to be ended.
+   */
   static void deregister(RankHandle owner, long handle) {
     WindowHandle found = find(WINDOWS, handle, "window");
-    owner.communicator().deregisterWindow(found.window);
+    Communicator communicator = owner.communicator();
+    if (found.window != null) {
+      communicator.deregisterWindow(found.window);
+    }
     WINDOWS.remove(handle);
     LIVE.remove(found);
   }
@@ -85,7 +101,17 @@ final class WindowHandle {
   }
 
   static Window window(long handle) {
-    return find(WINDOWS, handle, "window").window;
+    return find(WINDOWS, handle, "window").registered();
+  }
+
+  private Window registered() {
+    Window found = window;
+    if (found == null) {
+      throw Wrong.argument(
+          "0x%x is a window whose registration goes on or has failed".formatted(handle),
+          "call ncclCommGetAsyncError until it gives ncclSuccess");
+    }
+    return found;
   }
 
   /**
@@ -128,24 +154,26 @@ final class WindowHandle {
   /** The address of a byte in all ranks' parts at once; 0 if there is none. */
   static long multicastAddress(long handle, long offset) {
     WindowHandle found = find(WINDOWS, handle, "window");
-    OptionalLong all = found.window.multimemAddress();
+    OptionalLong all = found.registered().multimemAddress();
     return all.isEmpty() ? 0 : all.getAsLong() + found.checked(offset);
   }
 
   /** A rank's part of the window; null if the rank is on another machine. */
   private DeviceMemory part(int rank) {
+    Window of = registered();
     try {
-      return window.peer(rank);
+      return of.peer(rank);
     } catch (InvalidArgumentException e) {
       return null;
     }
   }
 
   private long checked(long offset) {
-    if (offset < 0 || offset >= window.size()) {
+    long bytes = registered().size();
+    if (offset < 0 || offset >= bytes) {
       throw Wrong.argument(
           "offset %s is outside a window of %d bytes"
-              .formatted(Long.toUnsignedString(offset), window.size()),
+              .formatted(Long.toUnsignedString(offset), bytes),
           "pass the offset of a byte in the window");
     }
     return offset;

@@ -81,9 +81,15 @@ final class GroupTest {
         Group.start();
         sum(ranks, 0, a);
         assertTrue(ranks.streams.get(0).isIdle());
-        elsewhere(() -> sum(ranks, 1, b));
+        assertEquals(1, Group.operations());
+        elsewhere(
+            () -> {
+              sum(ranks, 1, b);
+              assertEquals(0, Group.operations());
+            });
         assertFalse(ranks.streams.get(1).isIdle());
         Group.end();
+        assertEquals(0, Group.operations());
         ranks.streams.forEach(stream -> stream.synchronize(Duration.ofSeconds(30)));
         assertEquals(3 << round, Ranks.floats(a)[3]);
         elsewhere(() -> assertNextGroupRuns(ranks)); // now two threads have had groups
