@@ -349,26 +349,38 @@ static jclass load_entry(JNIEnv* env, const char* root) {
   return (*env)->CallObjectMethod(env, loader, load, name);
 }
 
-// Clears the exception that was thrown, if there is one, and keeps what it says.
-static void take_exception(JNIEnv* env, char* text, size_t bytes) {
-  jthrowable thrown = (*env)->ExceptionOccurred(env);
-  snprintf(text, bytes, "no exception");
-  if (!thrown) return;
-  (*env)->ExceptionClear(env);
-  jmethodID to_string = (*env)->GetMethodID(env, (*env)->GetObjectClass(env, thrown), "toString",
+// Appends what an object says of itself, behind some words if there is text already.
+static void append_text(JNIEnv* env, jobject of, const char* words, char* text, size_t bytes) {
+  jmethodID to_string = (*env)->GetMethodID(env, (*env)->GetObjectClass(env, of), "toString",
                                             "()Ljava/lang/String;");
-  jstring said = to_string ? (*env)->CallObjectMethod(env, thrown, to_string) : NULL;
+  jstring said = to_string ? (*env)->CallObjectMethod(env, of, to_string) : NULL;
   const char* letters = said ? (*env)->GetStringUTFChars(env, said, NULL) : NULL;
-  if (letters) snprintf(text, bytes, "%s", letters);
+  size_t length = strlen(text);
+  if (letters) snprintf(text + length, bytes - length, "%s%s", length ? words : "", letters);
   if (letters) (*env)->ReleaseStringUTFChars(env, said, letters);
   (*env)->ExceptionClear(env);
 }
 
+// Clears the exception that was thrown, if there is one, and appends what it and its causes say.
+static void take_exception(JNIEnv* env, char* text, size_t bytes) {
+  enum { MOST_CAUSES = 8 };
+  jthrowable thrown = (*env)->ExceptionOccurred(env);
+  (*env)->ExceptionClear(env);
+  for (int causes = 0; thrown && causes < MOST_CAUSES; causes++) {
+    append_text(env, thrown, causes ? ", caused by " : "; then ", text, bytes);
+    jmethodID cause = (*env)->GetMethodID(env, (*env)->GetObjectClass(env, thrown), "getCause",
+                                          "()Ljava/lang/Throwable;");
+    thrown = cause ? (*env)->CallObjectMethod(env, thrown, cause) : NULL;
+    (*env)->ExceptionClear(env);
+  }
+}
+
+// The first error tells why the class cannot be used: later ones say no more than that it was one.
 static bool bind(JNIEnv* env, const char* root) {
-  char cause[512];
+  char cause[1024] = "";
   jclass found = (*env)->FindClass(env, ENTRY);
   if (!found) {
-    (*env)->ExceptionClear(env);
+    take_exception(env, cause, sizeof cause);
     found = load_entry(env, root);
   }
   if ((*env)->ExceptionCheck(env) || !found) {

@@ -285,6 +285,13 @@ static void no_classes(void) {
   REFUSED(ncclSystemError, "NCCL4J_CLASS_PATH", ncclGetUniqueId(&id));
 }
 
+// A class of the program's that has the name of nccl4j's fails when it is initialized.
+static void broken_classes(void) {
+  ncclUniqueId id;
+  REFUSED(ncclSystemError, "not of nccl4j", ncclGetUniqueId(&id));
+  REFUSED(ncclSystemError, "not of nccl4j", ncclGroupStart());
+}
+
 // As with NCCL, a level of the log that there is not is none.
 static void wrong_level(void) { work(); }
 
@@ -301,7 +308,7 @@ int main(int n, char** arguments) {
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
-               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"far-peers", far_peers}, {"no-java", no_java},     {"no-classes", no_classes}, {"NCCL_DEBUG", wrong_level}, {"NCCL_CONF_FILE", no_settings}};
+               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"far-peers", far_peers}, {"no-java", no_java},     {"no-classes", no_classes}, {"broken-classes", broken_classes}, {"NCCL_DEBUG", wrong_level}, {"NCCL_CONF_FILE", no_settings}};
   for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
     if (n == 2 && !strcmp(arguments[1], cases[i].name)) {
       cases[i].body();

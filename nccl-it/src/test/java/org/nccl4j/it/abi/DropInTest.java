@@ -97,6 +97,22 @@ class DropInTest {
         Map.of("NCCL4J_CLASS_PATH", "/nowhere"), library.compile("guest"), "no-classes");
   }
 
+  /** The program hears why, though the class is looked for twice. */
+  @Test
+  void classesThatCannotBeInitialized(@TempDir Path broken) throws Exception {
+    Path compiler = Path.of(System.getProperty("java.home"), "bin", "javac");
+    assumeTrue(Files.exists(compiler), "there is no " + compiler);
+    Path source = broken.resolve("Entry.java");
+    Files.writeString(
+        source,
+        "package org.nccl4j.it.abi; class Entry { static final int N = Integer.parseInt(\"not of"
+            + " nccl4j\"); }");
+    List<String> compile = List.of(compiler.toString(), "-d", broken.toString(), source.toString());
+    assertEquals(new BuiltLibrary.Ran(0, ""), library.run(Map.of(), compile));
+    library.runWell(
+        Map.of("NCCL4J_CLASS_PATH", broken.toString()), library.compile("guest"), "broken-classes");
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"NCCL_DEBUG=DEBUG", "NCCL_CONF_FILE=/nowhere"})
   void wrongSettings(String setting) throws Exception {
