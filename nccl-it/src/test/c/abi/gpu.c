@@ -95,6 +95,14 @@ static void rank(int rank) {
   captures(comm, from, to, stream);
   REFUSED(ncclInvalidArgument, "aligned",
           ncclAllReduce((char*)from + 1, to, 8, ncclFloat32, ncclSum, comm, stream));
+  // What is moved need not be aligned.
+  OK(ncclAllGather((char*)from + 1, (char*)to + 2, 8, ncclFloat32, comm, stream));
+  OK(ncclBroadcast((char*)from + 1, (char*)to + 3, 8, ncclFloat64, 1, comm, stream));
+  OK(ncclAlltoAll((char*)from + 1, (char*)to + 1, 8, ncclInt64, comm, stream));
+  OK(ncclGroupStart());
+  OK(ncclSend((char*)from + 2, 8, ncclFloat32, 1 - rank, comm, stream));
+  OK(ncclRecv((char*)to + 1, 8, ncclFloat32, 1 - rank, comm, stream));
+  OK(ncclGroupEnd());
   int host[4];
   REFUSED(ncclInvalidArgument, "driver",
           ncclAllReduce(host, to, 4, ncclFloat32, ncclSum, comm, stream));

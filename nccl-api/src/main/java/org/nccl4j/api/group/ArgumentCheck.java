@@ -178,11 +178,15 @@ record ArgumentCheck(
     }
   }
 
-  /** True for what a GPU's kernels cannot load; processors can. */
+  /**
+   * True for elements that a GPU's kernels cannot load; processors can. Kernels that only move
+   * elements move bytes.
+   */
   @HotPath
   private boolean isMisaligned(long shape, DeviceMemory buffer) {
     return (buffer.address() & CallShape.type(shape).bytes() - 1) != 0
-        && device.kind() == Device.Kind.CUDA;
+        && device.kind() == Device.Kind.CUDA
+        && CallShape.operation(shape).reduces();
   }
 
   /** The error of a buffer that is wrong; its size is the last. */
@@ -213,9 +217,9 @@ record ArgumentCheck(
       return wrong(
           shape,
           ErrorId.BUFFER,
-          "the %s buffer begins at 0x%x, but elements of %s must be aligned to %d bytes on a GPU"
+          "the %s buffer begins at 0x%x, but elements of %s that a GPU reduces must be aligned to %d bytes"
               .formatted(which, buffer.address(), type.label(), type.bytes()),
-          "pass memory that begins at a multiple of the element's size");
+          "pass memory that begins at a multiple of the element's size, or copy the elements there");
     }
     BigInteger needed =
         BigInteger.valueOf(parts)
