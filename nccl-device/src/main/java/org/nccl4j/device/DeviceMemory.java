@@ -119,8 +119,8 @@ public abstract class DeviceMemory implements AutoCloseable {
     if (offset < 0 || bytes < 0 || offset > size - bytes) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
-          "bytes %d to %d are not inside a memory of %d bytes"
-              .formatted(offset, offset + bytes, size),
+          "%d bytes from offset %d on are not inside a memory of %d bytes"
+              .formatted(bytes, offset, size),
           "pass an offset and a length that fit, or allocate more");
     }
   }

@@ -162,6 +162,17 @@ class HostMemoryTest {
   }
 
   @Test
+  void partsOutsideAreRefusedAsTheyWereAskedFor() {
+    try (DeviceMemory memory = HOST.allocate(8)) {
+      InvalidArgumentException e =
+          assertThrows(InvalidArgumentException.class, () -> memory.slice(Long.MAX_VALUE, 1));
+      assertEquals(
+          "1 bytes from offset 9223372036854775807 on are not inside a memory of 8 bytes",
+          e.problem());
+    }
+  }
+
+  @Test
   void memoryIsNotReadIntoReadOnlyBuffers() {
     try (DeviceMemory memory = HOST.allocate(8)) {
       ByteBuffer target = ByteBuffer.allocate(8).asReadOnlyBuffer();
