@@ -139,11 +139,13 @@ static void without_context(void) {
   OK(ncclCommDestroy(comm));
 }
 
-// As with NCCL, all GPUs of the process may access what ncclMemAlloc gives; DropInTest looks for it.
+// As with NCCL, all GPUs that the process sees may access what ncclMemAlloc gives, also one that it has
+// not used; DropInTest looks for it.
 static void memory_for_both(void) {
   void *first, *second;
   use(0);
   OK(ncclMemAlloc(&first, FOR_BOTH));
+  CHECK(strstr(fakeRecord(), "cuMemSetAccess(6291456,1,1,3,1)"));
   use(1);
   OK(ncclMemAlloc(&second, FOR_BOTH));
   OK(ncclMemFree(first));

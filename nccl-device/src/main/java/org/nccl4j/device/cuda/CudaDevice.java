@@ -204,7 +204,8 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    * Lets another GPU load from and store to memory of {@link #memAlloc}; without effect where it
    * has no way to this GPU, or the memory is not mapped by the driver's virtual memory management.
    *
-   * @param peer a device that is in use: without a context it cannot be given access
+   * @param peer needs no context, and gets none
+   * @throws org.nccl4j.device.CudaException if the driver refuses
    */
   public void letIn(CudaDevice peer, DeviceMemory memory) {
     if (!peer.canAccess(this)) {
@@ -214,7 +215,6 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     if (found.isPresent()) {
       ShareableMemory physical = found.get();
       try {
-        peer.gpu.context();
         DriverLibrary.setAccess(
             physical.address(), physical.size(), new int[] {peer.gpu.index()}, peer);
       } finally {

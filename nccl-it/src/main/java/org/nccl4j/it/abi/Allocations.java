@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentSkipListMap;
 import org.nccl4j.device.DeviceMemory;
 
 /**
- * Memory that ncclMemAlloc has allocated, by address. As with NCCL, all GPUs that the process uses
+ * Memory that ncclMemAlloc has allocated, by address. As with NCCL, all GPUs that the process sees
  * can access it: a program may copy it while another GPU is current. Any thread.
  */
 final class Allocations {
@@ -24,7 +24,7 @@ final class Allocations {
     DeviceMemory memory = place.device().memAlloc(bytes);
     if (bytes > 0) {
       ALL.put(memory.address(), new Allocation(place, memory));
-      Place.all().forEach(peer -> peer.enter(place, memory));
+      place.open(memory);
     }
     return memory.address();
   }
@@ -41,11 +41,6 @@ final class Allocations {
     DeviceMemory whole = below.getValue().memory;
     long offset = address - whole.address();
     return bytes > 0 && bytes <= whole.size() - offset ? whole.slice(offset, bytes) : null;
-  }
-
-  /** Lets a GPU that the process has not used before access all memory. */
-  static void open(Place peer) {
-    ALL.values().forEach(each -> peer.enter(each.place, each.memory));
   }
 
   static void free(long address) {

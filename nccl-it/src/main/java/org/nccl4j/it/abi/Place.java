@@ -1,6 +1,5 @@
 package org.nccl4j.it.abi;
 
-import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.api.Devices;
@@ -50,33 +49,28 @@ final class Place {
   }
 
   static Place of(Device device) {
-    Place found = PLACES.get(device);
-    if (found != null) {
-      return found;
-    }
-    Place made = new Place(device);
-    Place earlier = PLACES.putIfAbsent(device, made);
-    if (earlier == null) {
-      Allocations.open(made);
-    }
-    return earlier == null ? made : earlier;
+    return PLACES.computeIfAbsent(device, Place::new);
   }
 
-  /** The devices that the process has used. */
-  static Collection<Place> all() {
-    return PLACES.values();
-  }
-
-  /** Lets this GPU access memory of another one, where it can. */
-  void enter(Place owner, DeviceMemory memory) {
-    if (owner != this
-        && device instanceof CudaDevice gpu
-        && owner.device instanceof CudaDevice of) {
-      try {
-        of.letIn(gpu, memory);
-      } catch (NcclException e) {
-        LOG.log(System.Logger.Level.DEBUG, () -> "%s cannot access %s".formatted(gpu, memory), e);
+  /**
+   * Lets all GPUs that the process sees access memory of this place, where they can. One that the
+   * process has not used gets no context for that.
+   */
+  void open(DeviceMemory memory) {
+    if (device instanceof CudaDevice owner) {
+      for (CudaDevice peer : Devices.cuda().list()) {
+        if (peer != owner) {
+          open(peer, owner, memory);
+        }
       }
+    }
+  }
+
+  private static void open(CudaDevice peer, CudaDevice owner, DeviceMemory memory) {
+    try {
+      owner.letIn(peer, memory);
+    } catch (NcclException e) {
+      LOG.log(System.Logger.Level.DEBUG, () -> "%s cannot access %s".formatted(peer, memory), e);
     }
   }
 
