@@ -5,15 +5,17 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.host.memory.HostMemory;
 
 /** An event of the host device: the last recording that was launched, and when it happened. */
 public final class HostEvent extends DeviceEvent {
   /** One recording: the time it happened, 0 until then. */
-  private static final class Recording {
+  static final class Recording implements StreamOperation {
     private final HostStream stream;
     private final long position;
     private volatile long nanos;
 
+    /** One that is to be launched into a stream, at a position or behind it. */
     Recording(HostStream stream, long position) {
       this.stream = stream;
       this.position = position;
@@ -21,6 +23,11 @@ public final class HostEvent extends DeviceEvent {
 
     boolean happened() {
       return nanos != 0;
+    }
+
+    @Override
+    public void run(HostMemory send, HostMemory recv, long ticket) {
+      nanos = Math.max(1, System.nanoTime());
     }
   }
 
@@ -43,10 +50,9 @@ public final class HostEvent extends DeviceEvent {
         "make it with the host device's createEvent");
   }
 
-  StreamOperation recording(HostStream stream, long position) {
-    Recording recording = new Recording(stream, position);
+  /** A recording of this event has been launched. */
+  void launched(Recording recording) {
     last = recording;
-    return (send, recv, ticket) -> recording.nanos = Math.max(1, System.nanoTime());
   }
 
   StreamOperation waiting() {

@@ -234,7 +234,9 @@ public final class HostStream extends DeviceStream {
   @Override
   public void record(DeviceEvent event) {
     HostEvent host = HostEvent.of(event);
-    launch(host.recording(this, queue.added()), null, null, 0);
+    HostEvent.Recording recording = new HostEvent.Recording(this, queue.added());
+    launch(recording, null, null, 0);
+    host.launched(recording);
   }
 
   @Override

@@ -32,6 +32,9 @@ final class LaunchQueue {
   /** Most launches of an entry. */
   private static final int LONGEST_ENTRY = 256;
 
+  /** Equal to no operation of a launch, nor to that of a forgotten entry. */
+  private static final StreamOperation NONE = (send, recv, ticket) -> {};
+
   /** Launches that a thread runs which finds the queue full. */
   static final int BATCH = 64;
 
@@ -130,7 +133,7 @@ final class LaunchQueue {
         return false;
       }
       boolean ends = (position & LONGEST_ENTRY - 1) == 0;
-      return isSameObject(operations[entry], ends ? null : operation)
+      return isSameObject(operations[entry], ends ? NONE : operation)
           & isSameObject(sends[entry], send)
           & isSameObject(recvs[entry], recv)
           & isSameNumber(tickets[entry] - begins[entry], ticket - position + (ends ? 1 : 0));
@@ -392,7 +395,7 @@ final class LaunchQueue {
   }
 
   /**
-   * Runs launches up to a position on the calling thread.
+   * Runs launches up to a position on the calling thread, as far as they are added.
    *
    * @return false, having done nothing, if another thread is running them
    */
@@ -420,8 +423,9 @@ final class LaunchQueue {
     try {
       long position = ended;
       long known = added;
+      long end = Math.min(until, known);
       long alike = position; // launches up to there are of one entry
-      while (position < until && !(givesWay && lenders > 0)) {
+      while (position < end && !(givesWay && lenders > 0)) {
         while (position >= emptying.end) {
           emptying = emptying.next;
         }

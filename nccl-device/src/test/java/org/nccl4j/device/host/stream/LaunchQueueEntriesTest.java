@@ -4,14 +4,18 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -126,5 +130,44 @@ class LaunchQueueEntriesTest {
     }
     assertNull(last.get());
     assertTrue(queue.add((send, recv, ticket) -> {}, null, null, 0));
+  }
+
+  /** Each launch has an entry of its own; the one at a multiple of 256 follows a forgotten one. */
+  @Test
+  void aLaunchIsNotTakenForOneMoreOfAForgottenEntry() {
+    LaunchQueue queue = new LaunchQueue();
+    for (int i = 0; i < 256; i++) {
+      assertTrue(queue.add((send, recv, ticket) -> {}, null, null, 0));
+      assertTrue(queue.run(i + 1));
+    }
+    queue.forgetEnded();
+    AtomicInteger ran = new AtomicInteger();
+    assertTrue(queue.add((send, recv, ticket) -> ran.incrementAndGet(), null, null, 0));
+    assertTrue(queue.run(257));
+    assertNull(queue.takeError());
+    assertEquals(1, ran.get());
+  }
+
+  @Test
+  void nothingRunsAgainForAPositionThatIsNotAddedYet() {
+    LaunchQueue queue = new LaunchQueue();
+    AtomicInteger ran = new AtomicInteger();
+    assertTrue(queue.add((send, recv, ticket) -> ran.incrementAndGet(), null, null, 0));
+    assertTrue(queue.run(3));
+    assertEquals(1, ran.get());
+    assertEquals(1, queue.ended());
+    assertTrue(queue.add((send, recv, ticket) -> ran.addAndGet(10), null, null, 0));
+    assertTrue(queue.run(2));
+    assertEquals(11, ran.get());
+  }
+
+  @Test
+  void anEventWhoseRecordingWasRefusedWasNotRecorded() {
+    HostEvent event = new HostEvent();
+    DeviceStream stream = HostDevice.instance().createStream();
+    stream.close();
+    assertThrows(InvalidUsageException.class, () -> stream.record(event));
+    event.synchronize();
+    assertTrue(event.isComplete());
   }
 }
