@@ -11,7 +11,7 @@ import org.nccl4j.device.HotPath;
 
 /**
  * One end of a connection of a network plug-in. It moves data, so calls are direct, not by
- * reflection.
+ * reflection. Plug-ins in other languages may throw checked exceptions.
  */
 abstract class GuardedConnection implements NetConnection {
   final GuardedPlugin plugin;
@@ -28,7 +28,7 @@ abstract class GuardedConnection implements NetConnection {
   public final NetMemory register(DeviceMemory memory) {
     try {
       return plugin.answered("register", inner.register(memory));
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("register", e);
     }
   }
@@ -37,7 +37,7 @@ abstract class GuardedConnection implements NetConnection {
   public final NetMemory register(DeviceMemory memory, Object registration) {
     try {
       return plugin.answered("register", inner.register(memory, registration));
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("register", e);
     }
   }
@@ -46,7 +46,7 @@ abstract class GuardedConnection implements NetConnection {
   public final NetMemory registerDmaBuf(DeviceMemory memory, int fd, long offset) {
     try {
       return plugin.answered("registerDmaBuf", inner.registerDmaBuf(memory, fd, offset));
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("registerDmaBuf", e);
     }
   }
@@ -55,7 +55,7 @@ abstract class GuardedConnection implements NetConnection {
   public final boolean registersFreely() {
     try {
       return inner.registersFreely();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("registersFreely", e);
     }
   }
@@ -64,7 +64,7 @@ abstract class GuardedConnection implements NetConnection {
   public final void close() {
     try {
       inner.close();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("close", e);
     }
   }
@@ -73,7 +73,7 @@ abstract class GuardedConnection implements NetConnection {
   public final String toString() {
     try {
       return inner.toString();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("toString", e);
     }
   }
@@ -91,7 +91,7 @@ abstract class GuardedConnection implements NetConnection {
     public boolean isConnected() {
       try {
         return sender.isConnected();
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("isConnected", e);
       }
     }
@@ -101,7 +101,7 @@ abstract class GuardedConnection implements NetConnection {
     public NetRequest isend(NetMemory memory, long offset, int bytes, int tag) {
       try {
         return requests.of(sender.isend(memory, offset, bytes, tag));
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("isend", e);
       }
     }
@@ -111,7 +111,7 @@ abstract class GuardedConnection implements NetConnection {
     public NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
       try {
         return requests.of(sender.isend(memory, offset, bytes, tag, note));
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("isend", e);
       }
     }
@@ -121,7 +121,7 @@ abstract class GuardedConnection implements NetConnection {
     public NetRequest isendPlaced(NetMemory memory, long offset, int bytes, int tag, int note) {
       try {
         return requests.of(sender.isendPlaced(memory, offset, bytes, tag, note));
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("isendPlaced", e);
       }
     }
@@ -130,7 +130,7 @@ abstract class GuardedConnection implements NetConnection {
     public Failovers failovers() {
       try {
         return plugin.answered("failovers", sender.failovers());
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("failovers", e);
       }
     }
@@ -150,7 +150,7 @@ abstract class GuardedConnection implements NetConnection {
     public NetRequest irecv(int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags) {
       try {
         return requests.of(receiver.irecv(n, memories, offsets, bytes, tags));
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("irecv", e);
       }
     }
@@ -160,7 +160,7 @@ abstract class GuardedConnection implements NetConnection {
     public boolean owesAnswer() {
       try {
         return receiver.owesAnswer();
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("owesAnswer", e);
       }
     }
@@ -169,7 +169,7 @@ abstract class GuardedConnection implements NetConnection {
     public boolean redirects() {
       try {
         return receiver.redirects();
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("redirects", e);
       }
     }
@@ -178,7 +178,7 @@ abstract class GuardedConnection implements NetConnection {
     public void tellPlaces() {
       try {
         receiver.tellPlaces();
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("tellPlaces", e);
       }
     }
@@ -188,7 +188,7 @@ abstract class GuardedConnection implements NetConnection {
     public boolean redirectNext(NetMemory memory, long offset, int bytes) {
       try {
         return receiver.redirectNext(memory, offset, bytes);
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("redirectNext", e);
       }
     }
@@ -198,7 +198,7 @@ abstract class GuardedConnection implements NetConnection {
     public NetRequest iflush(int n, NetMemory[] memories, long[] offsets, int[] bytes) {
       try {
         return requests.of(receiver.iflush(n, memories, offsets, bytes));
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         throw plugin.blamed("iflush", e);
       }
     }

@@ -5,7 +5,7 @@ import org.nccl4j.device.HotPath;
 
 /**
  * The work of the processor for a connection of a transport plug-in. It moves data, so calls are
- * direct, not by reflection.
+ * direct, not by reflection. Plug-ins in other languages may throw checked exceptions.
  */
 record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements ProxyHandler {
   @Override
@@ -13,7 +13,7 @@ record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements Pro
   public int doWork() {
     try {
       return handler.doWork();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("doWork", e);
     }
   }
@@ -23,7 +23,7 @@ record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements Pro
   public boolean isUnderWay() {
     try {
       return handler.isUnderWay();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("isUnderWay", e);
     }
   }
@@ -32,7 +32,7 @@ record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements Pro
   public void endExposures() {
     try {
       handler.endExposures();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("endExposures", e);
     }
   }
@@ -41,7 +41,7 @@ record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements Pro
   public void endReceives() {
     try {
       handler.endReceives();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("endReceives", e);
     }
   }
@@ -50,7 +50,7 @@ record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements Pro
   public void forgetBuffers() {
     try {
       handler.forgetBuffers();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("forgetBuffers", e);
     }
   }
@@ -59,7 +59,7 @@ record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements Pro
   public boolean isPolled() {
     try {
       return handler.isPolled();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       throw plugin.blamed("isPolled", e);
     }
   }

@@ -209,7 +209,7 @@ public final class CudaStream extends DeviceStream {
   private void runHostFunction(Runnable function) {
     try {
       function.run();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) { // some languages throw checked exceptions anywhere
       hostFailure.compareAndSet(null, thrown(e));
     }
   }

@@ -5,17 +5,21 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Queue;
 import java.util.Random;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -26,8 +30,10 @@ import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 
@@ -44,6 +50,35 @@ class OperatorsTest {
       float y = b.getFloat(4 * i);
       target.putFloat(4 * i, Math.abs(x) >= Math.abs(y) ? x : y);
     }
+  }
+
+  /** As functions in Kotlin and Scala throw it, which declare none. */
+  @Test
+  void aCheckedExceptionOfAReductionFailsTheCommunicator() throws Exception {
+    ReductionOperator failing =
+        ReductionOperator.of(
+            "failing", (a, b, target, count, type) -> throwUndeclared(new IOException("checked")));
+    Queue<ErrorId> seen = new ConcurrentLinkedQueue<>();
+    try (Ranks ranks = new Ranks(2, CommunicatorConfig.defaults())) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = comm.device().allocate(4096)) {
+              Executable call =
+                  () -> {
+                    comm.allReduce(memory, memory, 1024, F32, failing, stream);
+                    stream.synchronize();
+                  };
+              seen.add(assertThrows(NcclException.class, call).id());
+              assertThrows(NcclException.class, call, "a failed communicator");
+            }
+          });
+    }
+    assertTrue(seen.contains(ErrorId.USER_FUNCTION), seen.toString());
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> void throwUndeclared(Throwable e) throws E {
+    throw (E) e;
   }
 
   @ParameterizedTest

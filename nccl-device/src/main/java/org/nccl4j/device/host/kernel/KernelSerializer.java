@@ -125,7 +125,7 @@ final class KernelSerializer {
       waiter.fail(e);
       ends.revoke(progress);
       throw e;
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) { // some languages throw checked exceptions anywhere
       InternalErrorException internal =
           new InternalErrorException(
               "a kernel of the host device failed unexpectedly (" + e + ")",

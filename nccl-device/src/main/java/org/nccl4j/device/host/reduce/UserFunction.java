@@ -33,7 +33,9 @@ record UserFunction(ReductionOperator operator, DataType type, int bytes) {
               view(target, targetOffset, count),
               count,
               type);
-    } catch (RuntimeException e) {
+    } catch (VirtualMachineError e) {
+      throw e;
+    } catch (Throwable e) { // some languages throw checked exceptions anywhere
       throw new InvalidUsageException(
           ErrorId.USER_FUNCTION,
           "the user-supplied reduction %s failed on %d elements of %s (%s)"

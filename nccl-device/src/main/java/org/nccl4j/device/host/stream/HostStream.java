@@ -257,7 +257,7 @@ public final class HostStream extends DeviceStream {
         (send, recv, ticket) -> {
           try {
             function.run();
-          } catch (RuntimeException | Error e) {
+          } catch (Throwable e) { // some languages throw checked exceptions anywhere
             throw thrown(e);
           }
         },

@@ -455,7 +455,7 @@ final class LaunchQueue {
           following);
     } catch (NcclException e) {
       fail(e);
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) { // some languages throw checked exceptions anywhere
       fail(unexpected(e));
     }
   }

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.io.IOException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DeviceStream;
@@ -42,5 +43,21 @@ class HostFunctionTest {
       NcclException ours = assertThrows(NcclException.class, stream::synchronize);
       assertInstanceOf(RemoteException.class, ours);
     }
+  }
+
+  /** As Kotlin and Scala throw them, whose functions declare none. */
+  @Test
+  void aCheckedExceptionIsTheStreamsErrorToo() {
+    try (DeviceStream stream = HostDevice.instance().createStream()) {
+      stream.launchHostFunction(() -> throwUndeclared(new IOException("checked")));
+      NcclException e = assertThrows(NcclException.class, stream::synchronize);
+      assertEquals(ErrorId.USER_FUNCTION, e.id());
+      stream.synchronize();
+    }
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> void throwUndeclared(Throwable e) throws E {
+    throw (E) e;
   }
 }
