@@ -19,12 +19,13 @@ import org.nccl4j.device.Leases;
  * A range of this process's addresses.
  *
  * <p>Byte buffers end at 2 GiB, so a range is covered by windows that begin every GiB and overlap:
- * any access of up to a GiB lies inside the window of its first byte. {@code window} and {@code
- * index} give that window and the place in it; both are cheap and allocate nothing.
+ * any access of up to {@link #MAX_ACCESS} bytes lies inside the window of its first byte. {@code
+ * window} and {@code index} give that window and the place in it; both are cheap and allocate
+ * nothing.
  */
 public final class HostMemory extends DeviceMemory {
   /** Most bytes of one access. */
-  public static final int MAX_ACCESS = 1 << BufferViews.SHIFT;
+  public static final int MAX_ACCESS = BufferViews.MAX_BYTES - BufferViews.MASK;
 
   private final Device device;
 
