@@ -34,17 +34,7 @@ if [ -n "$absence" ]; then
   printf 'sources=%s\nabsence=%s\n' "$sources" "$absence" >"$out/build.properties"
   exit 0
 fi
-# Finished kernels are kept by what they were made from, so that a clean build need not make them again.
-kept=${XDG_CACHE_HOME:-$HOME/.cache}/nccl4j/kernels/$(
-  { cat ./*.cu ./*.cuh ./*.h Makefile; echo "$architectures/$ptx"; "$nvcc" --version; } | sha256sum | cut -c1-24)
-if [ -f "$kept/float.fatbin" ] && [ ! -f "$out/float.fatbin" ]; then
-  cp -p "$kept"/* "$out"
-  find "$out" -name '*.ptx' -exec touch {} +
-  find "$out" -name '*.fatbin' -exec touch {} +
-fi
-make -s -j2 OUT="$out" ARCHITECTURES="$architectures" PTX="$ptx" NVCC="$nvcc"
+# What has been made is kept, so that neither a clean build nor one of other sources makes it again.
+kept=${XDG_CACHE_HOME:-$HOME/.cache}/nccl4j/kernels
+make -s -j2 OUT="$out" ARCHITECTURES="$architectures" PTX="$ptx" NVCC="$nvcc" KEPT="$kept"
 printf 'sources=%s\narchitectures=%s\nptx=%s\n' "$sources" "$architectures" "$ptx" >"$out/build.properties"
-if [ ! -f "$kept/float.fatbin" ] && mkdir -p "$kept.$$" 2>/dev/null; then
-  cp -p "$out"/* "$kept.$$"
-  mv -T "$kept.$$" "$kept" 2>/dev/null || rm -rf "$kept.$$"
-fi
