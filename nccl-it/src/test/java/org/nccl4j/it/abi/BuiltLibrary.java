@@ -82,15 +82,15 @@ record BuiltLibrary(Path folder) {
   }
 
   /**
-   * Runs a program as {@link #runWell}, with a class data archive as `nccl with` gives it: a JVM
-   * starts in half of the time.
+   * Runs a program as {@link #runWell}, in a JVM that starts soon and compiles little: with a class
+   * data archive as `nccl with` gives it, and without the optimizing compiler.
    */
-  void runArchived(Map<String, String> settings, String... command) throws Exception {
+  void runShort(Map<String, String> settings, String... command) throws Exception {
     List<String> options = RankJvm.archived();
     Map<String, String> all = new HashMap<>(settings);
     all.put("NCCL4J_CLASS_PATH", options.remove(options.size() - 1));
     options.remove("-cp");
-    all.put("NCCL_JAVA_OPTIONS", String.join(" ", options));
+    all.put("NCCL_JAVA_OPTIONS", String.join(" ", options) + " -XX:TieredStopAtLevel=1");
     runWell(all, command);
   }
 

@@ -33,33 +33,33 @@ class DropInTest {
 
   @Test
   void everyFunctionOnTheHost() throws Exception {
-    library.runWell(HOST, library.compile("host"));
+    library.runShort(HOST, library.compile("host"));
   }
 
   @Test
   void everyWrongArgument() throws Exception {
-    library.runArchived(HOST, library.compile("wrong"));
+    library.runShort(HOST, library.compile("wrong"));
   }
 
   @Test
   void communicatorsThatDoNotBlock() throws Exception {
-    library.runArchived(HOST, library.compile("background"));
+    library.runShort(HOST, library.compile("background"));
   }
 
   @Test
   void teamsOfTwoHosts() throws Exception {
-    library.runArchived(HOST, library.compile("teams"));
+    library.runShort(HOST, library.compile("teams"));
   }
 
   @Test
   void buffersInWindows() throws Exception {
-    library.runArchived(
+    library.runShort(
         Map.of("NCCL4J_DEVICE", "host", "NCCL_ALGO", "DirectOneShot"), library.compile("windows"));
   }
 
   @Test
   void memoryAtTheAddressOfMemoryThatWasFreed() throws Exception {
-    library.runWell(HOST, library.compile("freed"));
+    library.runShort(HOST, library.compile("freed"));
   }
 
   @ParameterizedTest
@@ -79,14 +79,14 @@ class DropInTest {
         "far-peers"
       })
   void guest(String what) throws Exception {
-    library.runArchived(HOST, library.compile("guest"), what);
+    library.runShort(HOST, library.compile("guest"), what);
   }
 
   /** Functions of a program's end call NCCL when libjvm.so has destroyed its static objects. */
   @Test
   void collectsGarbageAtTheEndOfTheProgram() throws Exception {
     Path headers = Path.of(System.getProperty("java.home"), "include");
-    library.runArchived(
+    library.runShort(
         HOST, library.compile("collect", "-I" + headers, "-I" + headers.resolve("linux"), "-ldl"));
   }
 
@@ -117,7 +117,7 @@ class DropInTest {
   @ValueSource(strings = {"NCCL_DEBUG=DEBUG", "NCCL_CONF_FILE=/nowhere"})
   void wrongSettings(String setting) throws Exception {
     String[] parts = setting.split("=");
-    library.runArchived(
+    library.runShort(
         Map.of("NCCL4J_DEVICE", "host", parts[0], parts[1]), library.compile("guest"), parts[0]);
   }
 
