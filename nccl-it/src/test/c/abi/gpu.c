@@ -54,6 +54,23 @@ static void captures(ncclComm_t comm, void* from, void* to, CUstream known) {
   CHECK(!cuStreamDestroy(fresh));
 }
 
+// A graph of a part of a group would repeat that part without the rest.
+static void group_of_two_captures(ncclComm_t comm, void* from, void* to, CUstream captured) {
+  CUstream other;
+  CUgraph graph;
+  CHECK(!cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  CHECK(!cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  for (int first = 0; first < 2; first++) {
+    OK(ncclGroupStart());
+    OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, first ? other : captured));
+    OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, first ? captured : other));
+    REFUSED(ncclInvalidUsage, "is not being captured", ncclGroupEnd());
+  }
+  CHECK(!cuStreamEndCapture(captured, &graph));
+  CHECK(!cuGraphDestroy(graph));
+  CHECK(!cuStreamDestroy(other));
+}
+
 static void rank(int rank) {
   int gpu = GPUS - 1 - rank, found;
   CUcontext context = use(gpu);
@@ -103,6 +120,7 @@ static void rank(int rank) {
   OK(ncclSend((char*)from + 2, 8, ncclFloat32, 1 - rank, comm, stream));
   OK(ncclRecv((char*)to + 1, 8, ncclFloat32, 1 - rank, comm, stream));
   OK(ncclGroupEnd());
+  group_of_two_captures(comm, from, to, stream);
   int host[4];
   REFUSED(ncclInvalidArgument, "driver",
           ncclAllReduce(host, to, 4, ncclFloat32, ncclSum, comm, stream));

@@ -123,6 +123,14 @@ public abstract class DeviceStream implements AutoCloseable {
   }
 
   /**
+   * Returns the number of the capture that launches are recorded into, the same for all streams of
+   * a capture; 0 if they are not recorded.
+   */
+  public long captureNumber() {
+    return 0;
+  }
+
+  /**
    * Launches a function that the host runs when all earlier launches have ended. It must not call
    * this library's operations.
    *

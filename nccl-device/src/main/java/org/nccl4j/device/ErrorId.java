@@ -250,9 +250,11 @@ public enum ErrorId {
   CAPTURE(
       Code.INVALID_USAGE,
       "An operation on connections that several communicators share is captured without"
-          + " CudaStream.beginCapture",
+          + " CudaStream.beginCapture, or a group has operations of a rank in captured streams and"
+          + " in others",
       "capture with CudaStream.beginCapture, or split with"
-          + " CommunicatorConfig.withSplitShare(false)"),
+          + " CommunicatorConfig.withSplitShare(false); capture all streams of a group into one"
+          + " graph, or none"),
   /** A group at the wrong time. */
   GROUP(
       Code.INVALID_USAGE,

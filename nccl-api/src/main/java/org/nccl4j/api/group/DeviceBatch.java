@@ -123,6 +123,14 @@ final class DeviceBatch implements Runnable {
     }
   }
 
+  /** Throws if the streams of one of the communicators are not all in the same capture. */
+  void checkCaptures() {
+    for (int s = 0; s < used; s++) {
+      List<Task> tasks = shares.get(s).tasks;
+      shares.get(s).dispatcher.checkCaptures(tasks, tasks.size());
+    }
+  }
+
   /** Throws if one of the communicators has failed or is closed. */
   @HotPath
   void checkAccepts() {

@@ -119,9 +119,16 @@ final class GroupTasks {
 
   /**
    * Throws if two ranks of a communicator have operations in one stream: the first would wait there
-   * for the second, which runs after it.
+   * for the second, which runs after it. Throws if the streams of a rank are not all in the same
+   * capture, or in none.
    */
   void checkStreams() {
+    if (isOfOne && nTasks > 0) {
+      tasks.get(0).dispatcher().checkCaptures(tasks, nTasks);
+    }
+    for (int p = 0; p < nParts; p++) {
+      parts.get(p).checkCaptures();
+    }
     for (int p = 1; p < nParts; p++) {
       for (int q = 0; q < p; q++) {
         parts.get(q).checkStreams(parts.get(p));

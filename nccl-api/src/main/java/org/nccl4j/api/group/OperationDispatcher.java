@@ -19,6 +19,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
@@ -232,6 +233,56 @@ public final class OperationDispatcher {
                     stream)
             + " where the first would wait for the second forever; nothing was launched",
         "give each rank its own stream");
+  }
+
+  /**
+   * Refuses operations of a group of this rank whose streams are not all in one capture, or in
+   * none: the graph would have a part of the group alone, and its launches would repeat that part
+   * without the rest. Asks the driver nothing where there is one stream alone.
+   *
+   * @param n the first so many tasks are the group's
+   * @throws InvalidUsageException if they are not
+   */
+  @HotPath
+  void checkCaptures(List<Task> tasks, int n) {
+    Task first = null;
+    DeviceStream known = null; // to be in the first stream's capture
+    for (int t = 0; t < n; t++) {
+      Task task = tasks.get(t);
+      if (task.count() == 0 && !task.isSingle()) {
+        continue; // launches nothing; streams of empty messages are waited for
+      }
+      if (first == null) {
+        first = task;
+      } else if (task.stream() != first.stream() && task.stream() != known) {
+        checkCapture(first, task);
+        known = task.stream();
+      }
+    }
+  }
+
+  private void checkCapture(Task first, Task later) {
+    long capture = first.stream().captureNumber();
+    long other = later.stream().captureNumber();
+    if (other != capture) {
+      throw new InvalidUsageException(
+          ErrorId.CAPTURE,
+          ("in a group of %s on %s the stream of the first %s is %s, and that of a later %s is %s:"
+                  + " a graph would launch a part of the group without the rest; nothing was"
+                  + " launched")
+              .formatted(
+                  who(),
+                  device.name(),
+                  first.operation().key(),
+                  capture == 0 ? "not being captured" : "being captured",
+                  later.operation().key(),
+                  other == 0
+                      ? "not being captured"
+                      : capture == 0 ? "being captured" : "being captured into another graph"),
+          "capture all streams of the group into one graph, by letting them await an event of the"
+              + " stream whose capture was begun, or none of them; or call the operations in a"
+              + " group for each graph");
+    }
   }
 
   /** Returns the device on which the operations run. */

@@ -15,6 +15,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.CaptureLibrary;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DeferredFree;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -191,6 +193,15 @@ public final class CudaStream extends DeviceStream {
   @Override
   public boolean isCapturing() {
     return stream.isCapturing();
+  }
+
+  @Override
+  public long captureNumber() {
+    if (!stream.isCapturing()) {
+      return 0;
+    }
+    Offheap scratch = new Offheap(CaptureLibrary.SCRATCH_BYTES);
+    return inContext(gpu -> CaptureLibrary.capture(handle(), scratch, gpu));
   }
 
   @Override

@@ -114,6 +114,7 @@ class UseAfterCloseTest {
         DeviceStream.class,
         stream,
         Set.of(
+            "captureNumber",
             "close",
             "device",
             "grow",
