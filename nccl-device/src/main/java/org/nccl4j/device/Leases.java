@@ -108,6 +108,19 @@ public abstract class Leases {
     }
   }
 
+  /**
+   * Closes a memory without waiting for launched operations that use it, which may wait for what
+   * the calling thread launches next.
+   */
+  public static void closeLate(DeviceMemory memory) {
+    Leases leases = memory.leases();
+    boolean begun = leases.extend();
+    leases.close();
+    if (begun) {
+      leases.end();
+    }
+  }
+
   /** The error of a use of closed memory. */
   public static InvalidUsageException closed(DeviceMemory memory) {
     return memory.closed();

@@ -321,7 +321,8 @@ public final class QuantisedSums {
     }
     forget();
     if (!captured) {
-      closeMemories();
+      memories.forEach(Leases::closeLate);
+      memories.clear();
     }
     out = newOut;
     in = newIn;

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.Leases;
 
 /**
  * Memory between the steps of operations, which grows to the largest of them. Memory that a graph
@@ -37,7 +38,7 @@ final class StepMemory {
     if (memory == null || memory.size() < needed) {
       DeviceMemory grown = device.allocate(needed);
       if (memory != null && !captured) {
-        memory.close();
+        Leases.closeLate(memory);
         all.remove(memory);
       }
       memory = grown;

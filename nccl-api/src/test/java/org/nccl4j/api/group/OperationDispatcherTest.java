@@ -80,7 +80,7 @@ class OperationDispatcherTest {
     recv.close();
   }
 
-  private OperationDispatcher dispatcher(int rank, FakeKernels by, Launcher through) {
+  private Planner planner(int rank, FakeKernels by) {
     Planner.Rules rules =
         new Planner.Rules(
             AlgorithmFilter.ALL,
@@ -109,13 +109,16 @@ class OperationDispatcherTest {
                 "c", rank, peers, device, null, 0, RemotePeers.none("", ""), null, null),
             space -> {});
     ConnectionLayout layout = new ConnectionLayout(1024, 1024, 4096);
-    Planner planner =
-        new Planner(by, new Planner.Place(rank, profile, layout, NvlsAccess.NONE, windows), rules);
+    return new Planner(
+        by, new Planner.Place(rank, profile, layout, NvlsAccess.NONE, windows), rules);
+  }
+
+  private OperationDispatcher dispatcher(int rank, FakeKernels by, Launcher through) {
     return new OperationDispatcher(
         "c",
         new OperationDispatcher.Rank(7, rank, RANKS, false, true),
         device,
-        planner,
+        planner(rank, by),
         through,
         null);
   }
@@ -137,6 +140,39 @@ class OperationDispatcherTest {
     call(Operation.ALL_REDUCE, 0, 16);
     assertEquals(1, kernels.plans.size());
     assertEquals(2, kernels.launches.size());
+  }
+
+  /**
+   * One thread may launch for all ranks: freeing would wait for operations that it launches next.
+   */
+  @Test
+  void memoryBetweenStepsThatGrowsIsFreedLate() {
+    LeasingDevice leasing = new LeasingDevice();
+    StepMemory steps = new StepMemory(leasing);
+    steps.of(100, /* capturing= */ false);
+    steps.of(200, /* capturing= */ true);
+    assertEquals(List.of("late 100"), leasing.freed);
+    steps.of(300, /* capturing= */ false);
+    assertEquals(1, leasing.freed.size(), "a graph may use the one before");
+    steps.close();
+    assertEquals(List.of("late 100", "200", "300"), leasing.freed);
+  }
+
+  @Test
+  void memoryOfQuantisedSumsThatGrowsIsFreedLate() {
+    LeasingDevice leasing = new LeasingDevice();
+    QuantisedSums sums =
+        new QuantisedSums(
+            new QuantisedSums.How(DataType.INT8, 32, null), 0, RANKS, leasing, "rank 0");
+    Planner planner = planner(0, kernels);
+    sums.prepare(planner, shape(Operation.ALL_REDUCE, RedOp.SUM, 0), 1000);
+    sums.prepare(planner, shape(Operation.ALL_REDUCE, RedOp.SUM, 0), 10_000);
+    assertEquals(2, leasing.freed.size());
+    assertTrue(
+        leasing.freed.stream().allMatch(of -> of.startsWith("late ")), leasing.freed::toString);
+    sums.close();
+    assertEquals(4, leasing.freed.size());
+    assertFalse(leasing.freed.get(3).startsWith("late "));
   }
 
   private static Trials trials(int rank, Path folder, Device device) {
