@@ -49,7 +49,7 @@ CUresult cuDeviceGetP2PAttribute(int* v, CUdevice_P2PAttribute p, CUdevice a, CU
   return call(NO, "%d,%d,%d", p, a, b);
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) {
-  *c = (CUcontext)(u64)(0xc000 + d);
+  *c = (CUcontext)(u64)(PRIMARY + d);
   return call(NO, "%d", d);
 }
 CUresult cuCtxGetCurrent(CUcontext* c) { *c = current; return CUDA_SUCCESS; }

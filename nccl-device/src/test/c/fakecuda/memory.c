@@ -17,7 +17,7 @@ static void* know(size_t n, CUmemorytype type) {
       known[i].at = (CUdeviceptr)p;
       known[i].size = n;
       known[i].type = type;
-      known[i].device = (int)((u64)current - 0xc000);
+      known[i].device = device_of(current);
       known[i].fd = fd;
       break;
     }

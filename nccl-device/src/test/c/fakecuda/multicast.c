@@ -128,6 +128,7 @@ CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr p, size_t n, CUmem
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
+  APART(c->hStream);
   launched = load_function(f);
   launched_into(c->hStream);
   // A kernel may have fewer bytes of arguments, at the end of what can be read.

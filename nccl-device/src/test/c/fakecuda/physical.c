@@ -34,7 +34,7 @@ static Mapping* mappingAt(CUdeviceptr at) {
 }
 static int farFrom(CUdeviceptr at) {
   Mapping* m = mappingAt(at);
-  return m && m->memory->prop.location.id != (int)((u64)current - 0xc000);
+  return m && m->memory->prop.location.id != device_of(current);
 }
 // Memory of cuMemAlloc in other processes: a handle is the process and its descriptor, with a mark at
 // its end.

@@ -34,6 +34,9 @@ static int operating;  // operations run on all devices until a test ends them
 static long live;  // allocations, handles, reservations, mappings, streams, events, graphs
 static unsigned long long next_handle = 0x1000;
 static _Thread_local CUcontext current;
+// A device's contexts: the primary one, one that a program has created, and a green one.
+enum { PRIMARY = 0xc000, CREATED = 0xc100, GREEN = 0xc200 };
+static int device_of(CUcontext c) { return (int)((unsigned long long)c & 0xff); }
 static _Thread_local int called_by_stream;  // where the driver allows no call
 static unsigned char arguments[112];
 static const void* all_arguments;

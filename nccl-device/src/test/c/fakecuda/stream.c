@@ -118,6 +118,25 @@ static CUstream created(void) {
   pthread_mutex_unlock(&lock);
   return t;
 }
+// Moves a stream to a context of its device that a program has created, or to a green one.
+void fakeContext(u64 stream, int is_green) {
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 1024; i++)
+    if (contexts[i].stream == (CUstream)stream)
+      contexts[i].context = (CUcontext)(u64)((is_green ? GREEN : CREATED) + device_of(contexts[i].context));
+  pthread_mutex_unlock(&lock);
+}
+// Functions and events are of the primary context; streams of created contexts take none of them.
+static int is_apart(CUstream t) {
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 1024 && t; i++)
+    found |= contexts[i].stream == t && ((u64)contexts[i].context & ~0xffull) == CREATED;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+#define APART(t) \
+  do { if (is_apart(t)) return CUDA_ERROR_INVALID_HANDLE; } while (0)
 CUresult cuStreamGetCtx(CUstream t, CUcontext* c) {
   OR_FAIL(NO, "%llx", (u64)t);
   for (int i = 0; i < 1024; i++)
@@ -145,7 +164,7 @@ CUresult cuStreamGetId(CUstream t, u64* id) {
 }
 CUresult cuCtxGetDevice(CUdevice* d) {
   if (!current) return CUDA_ERROR_INVALID_CONTEXT;
-  *d = (int)((u64)current - 0xc000);
+  *d = device_of(current);
   return call(NO, "");
 }
 CUresult cuStreamCreate(CUstream* t, unsigned f) {
@@ -376,6 +395,7 @@ CUresult cuEventCreate(CUevent* e, unsigned f) {
   return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent e, CUstream t) {
+  APART(t);
   OR_FAIL(NO, "%llx,%llx", (u64)e, (u64)t);
   pthread_mutex_lock(&lock);
   int at = recordingOf(e);
@@ -389,6 +409,7 @@ CUresult cuEventRecord(CUevent e, CUstream t) {
   return CUDA_SUCCESS;
 }
 CUresult cuEventRecordWithFlags(CUevent e, CUstream t, unsigned f) {
+  APART(t);
   OR_FAIL(NO, "%llx,%llx,%u", (u64)e, (u64)t, f);
   if (f != CU_EVENT_RECORD_EXTERNAL || !captureOf(t)) return CUDA_ERROR_INVALID_VALUE;
   launched_into(t);

@@ -6,8 +6,10 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.Pointer;
+import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
 import org.nccl4j.device.Arguments;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
@@ -369,22 +371,60 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    * @param handle the CUstream (a cudaStream_t is the same); 0 and 1 for the legacy default stream,
    *     2 for the calling thread's default stream. A handle of no stream ends the process: the
    *     driver reads what it points to.
-   * @throws InvalidArgumentException if it cannot be the address of a stream, or is a stream of
-   *     another device
+   * @throws InvalidArgumentException if it cannot be the address of a stream, is a stream of
+   *     another device, or is one of a context that the program has created; streams of green
+   *     contexts are as good as those of the primary context
    */
   public CudaStream wrapStream(long handle) {
     if (!GpuStream.isImplicit(handle)) {
       checkHandle(handle, "stream", ErrorId.STREAM);
       long context = CudaLibrary.contextOf(handle, gpu);
-      if (context != gpu.context().handle()
-          && CudaLibrary.deviceOfContext(context, gpu) != gpu.handle()) {
-        throw new InvalidArgumentException(
-            ErrorId.STREAM,
-            "the stream 0x%x is of another device than %s".formatted(handle, this),
-            "wrap it with its own device");
+      if (context != gpu.context().handle()) {
+        checkContext(handle, context);
       }
     }
     return new CudaStream(this, new GpuStream(gpu, handle, /* owned= */ false));
+  }
+
+  private void checkContext(long stream, long context) {
+    if (CudaLibrary.deviceOfContext(context, gpu) != gpu.handle()) {
+      throw new InvalidArgumentException(
+          ErrorId.STREAM,
+          "the stream 0x%x is of another device than %s".formatted(stream, this),
+          "wrap it with its own device");
+    }
+    if (!gpu.context().get(() -> takesEvent(stream))) {
+      throw new InvalidArgumentException(
+          ErrorId.STREAM,
+          ("the stream 0x%x is of a context that the program has created on %s, in which the kernels"
+                  + " of the device's primary context cannot be launched")
+              .formatted(stream, this),
+          "create the stream in the primary context: call CudaDevice.makeCurrent or"
+              + " cuDevicePrimaryCtxRetain instead of cuCtxCreate");
+    }
+  }
+
+  /**
+   * True if events of the primary context can be recorded in a stream of another context, as in
+   * those of green contexts. A stream that is being captured is not tried: its graph would have the
+   * event.
+   */
+  private boolean takesEvent(long stream) {
+    if (CudaLibrary.mayBeCapturing(stream, gpu)) {
+      return true;
+    }
+    long event = CudaLibrary.createEvent(false, gpu);
+    try {
+      CudaLibrary.recordEvent(event, stream, gpu);
+      return true;
+    } catch (CudaException e) {
+      if (e.result() != CUresult.CUDA_ERROR_INVALID_HANDLE) {
+        throw e;
+      }
+      return false;
+    } finally {
+      CudaLibrary.destroyEvent(event, gpu);
+    }
   }
 
   /**

@@ -42,6 +42,9 @@ public interface FakeLibrary {
   /** True if every stream says that it is being captured, until the reset. */
   void fakeCapturing(int on);
 
+  /** A stream is of another context of its device: a green one, or one that a program created. */
+  void fakeContext(long stream, int isGreen);
+
   /** A stream was destroyed, and its handle is a new one's. */
   void fakeRenew(long stream);
 

@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -102,6 +103,46 @@ class ForeignHandlesTest extends AgainstFakeCuda {
       CudaStream wrapped = device.wrapStream(own.handle());
       assertEquals(own.handle(), wrapped.handle());
       assertSame(device, wrapped.device());
+    }
+  }
+
+  /** Their launches would fail, after those of other ranks. */
+  @Test
+  void streamsOfAContextThatTheProgramHasCreated() {
+    try (CudaStream own = (CudaStream) device.createStream();
+        DeviceEvent event = device.createEvent()) {
+      fake.fakeContext(own.handle(), /* isGreen= */ 0);
+      assertThrows(CudaException.class, () -> own.record(event));
+      long live = fake.fakeLive();
+      InvalidArgumentException e =
+          assertThrows(InvalidArgumentException.class, () -> device.wrapStream(own.handle()));
+      assertEquals(ErrorId.STREAM, e.id());
+      assertTrue(e.problem().contains("a context that the program has created"), e.problem());
+      assertTrue(e.remedy().contains("primary context"), e.remedy());
+      assertEquals(live, fake.fakeLive());
+    }
+  }
+
+  @Test
+  void streamsOfAGreenContext() {
+    try (CudaStream own = (CudaStream) device.createStream();
+        DeviceEvent event = device.createEvent()) {
+      fake.fakeContext(own.handle(), /* isGreen= */ 1);
+      CudaStream wrapped = device.wrapStream(own.handle());
+      wrapped.record(event);
+      assertEquals(own.handle(), wrapped.handle());
+    }
+  }
+
+  @Test
+  void aStreamThatIsBeingCapturedIsNotTried() {
+    try (CudaStream own = (CudaStream) device.createStream()) {
+      fake.fakeContext(own.handle(), /* isGreen= */ 1);
+      fake.fakeReset();
+      own.beginCapture();
+      device.wrapStream(own.handle());
+      own.endCapture().close();
+      assertFalse(fake.fakeRecord().contains("cuEvent"), fake.fakeRecord());
     }
   }
 
