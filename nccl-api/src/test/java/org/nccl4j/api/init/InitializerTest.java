@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -21,6 +22,7 @@ import org.nccl4j.api.init.engine.SharedResources;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Transport;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
@@ -146,5 +148,32 @@ class InitializerTest {
     quiet.leave(LONG, /* idle= */ true);
     assertEquals(List.of("kernels", "transport"), freed);
     assertFalse(KeptMemory.has(quiet));
+  }
+
+  @Test
+  void ranksAreToldOfAFailureAfterWhichKernelsCannotBeEnded() {
+    List<String> calls = new ArrayList<>();
+    NcclException cause = new InternalErrorException("it has failed", "none");
+    CudaException lost = new CudaException("an abort fails", "none", 700);
+    KernelCommunicator kernels =
+        (KernelCommunicator)
+            Proxy.newProxyInstance(
+                KernelCommunicator.class.getClassLoader(),
+                new Class<?>[] {KernelCommunicator.class},
+                (proxy, method, args) -> {
+                  if (method.getName().equals("abort")) {
+                    throw lost;
+                  }
+                  return method.getName().equals("failure") ? cause : null;
+                });
+    SharedResources resources =
+        new SharedResources(
+            "failing",
+            failing(new IllegalStateException("made"), calls),
+            kernels,
+            new SharedResources.Links(List.of(), List.of(), null, null),
+            NvlsSetup.none());
+    assertSame(lost, assertThrows(CudaException.class, () -> resources.fail(cause)));
+    assertTrue(calls.contains("tellFailure"), calls::toString);
   }
 }

@@ -10,6 +10,7 @@ import org.nccl4j.device.cuda.plan.ConnectionMemory;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.ConnectionOrder;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * The communicators of a rank that use the same connections: the one that they were made for, and
@@ -146,10 +147,10 @@ final class ConnectionUsers implements AutoCloseable {
     }
   }
 
-  /** All have failed. The first cause counts. */
+  /** All have failed. The first cause counts. Each is ended; then the first error is thrown. */
   synchronized void fail(NcclException cause) {
     failure = failure == null ? cause : failure;
-    all.forEach(Member::end);
+    CloseAll.each(all, Member::end);
   }
 
   @Override

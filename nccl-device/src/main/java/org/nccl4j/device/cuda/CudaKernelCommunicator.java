@@ -573,10 +573,10 @@ final class CudaKernelCommunicator
   @Override
   public void end() {
     memory.abort();
-    releaseStreams();
     if (p2p.hasExposed()) {
       spec.progress().endExposures();
     }
+    releaseStreams();
   }
 
   /** The error of a complaint, as the kernels' memory has it now. */
@@ -628,15 +628,16 @@ final class CudaKernelCommunicator
     return ofTeam != null || far == null ? ofTeam : far.puts().stall();
   }
 
+  /** The driver is called last, since its calls may fail. */
   private void releaseStreams() {
-    if (direct != null) {
-      direct.release();
-    }
     if (remote != null) {
       remote.puts().release();
     }
     if (kernelPuts != null) {
       kernelPuts.release();
+    }
+    if (direct != null) {
+      direct.release();
     }
   }
 

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -72,6 +73,41 @@ class SharedConnectionsTest extends AgainstFakeCuda {
       buffer.close();
       ranks.close();
     }
+  }
+
+  @Test
+  void aFailureEndsAllAlthoughOneCannotBeEnded() {
+    List<String> ended = new ArrayList<>();
+    CudaException error = new CudaException("its end fails", "none", 2);
+    ConnectionUsers users = new ConnectionUsers(device.gpu(), device.captures(), ranks.spec);
+    users.add(member(ended, "first", error));
+    users.add(member(ended, "second", null));
+    InvalidUsageException cause = new InvalidUsageException("it has failed", "none");
+    assertSame(error, assertThrows(CudaException.class, () -> users.fail(cause)));
+    assertEquals(List.of("first", "second"), ended);
+    assertSame(cause, users.failure());
+    users.close();
+  }
+
+  private static ConnectionUsers.Member member(
+      List<String> ended, String name, CudaException error) {
+    return new ConnectionUsers.Member() {
+      @Override
+      public String complaint() {
+        return null;
+      }
+
+      @Override
+      public void explain(String complaint) {}
+
+      @Override
+      public void end() {
+        ended.add(name);
+        if (error != null) {
+          throw error;
+        }
+      }
+    };
   }
 
   /** Of the parent's rank 3, which this is, and others of its ranks. */

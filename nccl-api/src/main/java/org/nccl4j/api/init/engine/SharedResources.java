@@ -171,8 +171,10 @@ public final class SharedResources implements ProgressMonitor.Connections {
 
   /** Ends all operations of all of them with an error, and tells the other ranks. */
   public void fail(NcclException cause) {
-    failedOutside(cause);
-    tell();
+    CloseAll all = new CloseAll();
+    all.take(() -> failedOutside(cause));
+    all.take(this::tell);
+    all.end();
   }
 
   /** Tells the other ranks of the failure that there was, once. */

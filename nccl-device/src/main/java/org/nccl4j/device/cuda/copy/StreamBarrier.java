@@ -4,7 +4,9 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.bind.NativeWords;
+import org.nccl4j.device.cuda.driver.CudaResult;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.PinnedWords;
@@ -155,15 +157,21 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
     }
     released = true;
     releasedUpTo = upTo;
-    gpu.context()
-        .run(
-            () -> {
-              for (int place = 0; place < space.size(); place++) {
-                if (place != space.place()) {
-                  write(releasing, word(space.place(), place), upTo);
-                }
-              }
-            });
+    try {
+      gpu.context().run(() -> storeForOthers(upTo));
+    } catch (CudaException e) {
+      if (!CudaResult.isContextLost(e)) { // in a lost context nothing waits any more
+        throw e;
+      }
+    }
+  }
+
+  private void storeForOthers(long upTo) {
+    for (int place = 0; place < space.size(); place++) {
+      if (place != space.place()) {
+        write(releasing, word(space.place(), place), upTo);
+      }
+    }
   }
 
   @Override

@@ -42,6 +42,26 @@ public final class CudaResult {
     return e.result() == OUT_OF_MEMORY;
   }
 
+  /** True if the error ends a context: each later call in it fails, and nothing in it runs. */
+  public static boolean isContextLost(CudaException e) {
+    return switch (e.result()) {
+      case CUresult.CUDA_ERROR_ECC_UNCORRECTABLE,
+          CUresult.CUDA_ERROR_NVLINK_UNCORRECTABLE,
+          CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
+          CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
+          CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
+          CUresult.CUDA_ERROR_ASSERT,
+          CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR,
+          CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION,
+          CUresult.CUDA_ERROR_MISALIGNED_ADDRESS,
+          CUresult.CUDA_ERROR_INVALID_ADDRESS_SPACE,
+          CUresult.CUDA_ERROR_INVALID_PC,
+          CUresult.CUDA_ERROR_LAUNCH_FAILED ->
+          true;
+      default -> false;
+    };
+  }
+
   private static String remedy(int code) {
     return switch (code) {
       case OUT_OF_MEMORY ->

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda.copy;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -23,6 +24,7 @@ import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CopyPair;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
@@ -34,6 +36,7 @@ import org.nccl4j.operation.Operation;
 class CopyEngineTest extends AgainstFakeCuda {
   private static final int BYTES = 100;
   private static final int OUT_OF_MEMORY = 2;
+  private static final int ILLEGAL_ADDRESS = 700;
 
   @BeforeEach
   void assumeKernels() {
@@ -209,6 +212,19 @@ class CopyEngineTest extends AgainstFakeCuda {
           .get(0)
           .abort(new SystemErrorException("another rank is gone", "look at its log"));
       assertEquals(0, fake.fakeWaiting());
+    }
+  }
+
+  @Test
+  void anAbortInALostContextThrowsNothing() {
+    try (CopyPair pair = pair()) {
+      pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM);
+      KernelCommunicator aborted = pair.ranks.communicators().get(0);
+      NcclException cause = new SystemErrorException("another rank is gone", "look at its log");
+      fake.fakeFail("cuStreamWriteValue64_v2", ILLEGAL_ADDRESS);
+      aborted.abort(cause);
+      assertSame(cause, aborted.failure());
+      fake.fakeReset();
     }
   }
 
