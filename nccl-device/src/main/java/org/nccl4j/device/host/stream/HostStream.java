@@ -19,6 +19,8 @@ import org.nccl4j.device.support.Patience;
 
 /** A stream of the host device; see the package's description. */
 public final class HostStream extends DeviceStream {
+  private static final int COPY_BYTES = 1 << 20;
+
   private final Device device;
   private final Dispatcher dispatcher;
   private final LaunchQueue queue;
@@ -267,8 +269,12 @@ public final class HostStream extends DeviceStream {
   }
 
   private static void copyNow(HostMemory source, HostMemory target, long ticket) {
-    for (long at = 0; at < source.size(); at += 1 << 20) {
-      int bytes = (int) Math.min(1 << 20, source.size() - at);
+    long size = source.size();
+    long ahead = target.address() - source.address();
+    boolean backwards = ahead > 0 && ahead < size; // else what is read later would be overwritten
+    for (long done = 0; done < size; done += COPY_BYTES) {
+      int bytes = (int) Math.min(COPY_BYTES, size - done);
+      long at = backwards ? size - done - bytes : done;
       ByteBuffer from = source.window(at);
       target.window(at).put(target.index(at), from, source.index(at), bytes);
     }

@@ -1,5 +1,6 @@
 package org.nccl4j.device.host.memory;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -15,7 +16,9 @@ import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
@@ -25,6 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
@@ -177,6 +181,25 @@ class HostMemoryTest {
     try (DeviceMemory memory = HOST.allocate(8)) {
       ByteBuffer target = ByteBuffer.allocate(8).asReadOnlyBuffer();
       assertThrows(InvalidArgumentException.class, () -> memory.read(0, target));
+    }
+  }
+
+  /** In either direction, and with more than one block of the copy. */
+  @Test
+  void overlappingMemoryIsCopiedAsItWas() {
+    int size = (3 << 20) + 5;
+    byte[] data = new byte[2 * size];
+    new Random(1).nextBytes(data);
+    for (int[] at : new int[][] {{0, 7 << 10}, {7 << 10, 0}, {5, 5}, {0, (1 << 20) + 1}}) {
+      try (DeviceMemory memory = HostDevice.instance().allocate(data.length);
+          DeviceStream stream = HostDevice.instance().createStream()) {
+        memory.write(0, ByteBuffer.wrap(data));
+        stream.copy(memory.slice(at[0], size), memory.slice(at[1], size));
+        stream.synchronize();
+        byte[] got = new byte[size];
+        memory.read(at[1], ByteBuffer.wrap(got));
+        assertArrayEquals(Arrays.copyOfRange(data, at[0], at[0] + size), got);
+      }
     }
   }
 }
