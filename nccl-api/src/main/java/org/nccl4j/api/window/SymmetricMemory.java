@@ -108,14 +108,16 @@ final class SymmetricMemory {
     }
   }
 
-  /** Unmaps it on this rank. Calling it again does nothing. */
+  /** Unmaps it on this rank, and closes its views. Calling it again does nothing. */
   void unmap(FlatRange range) {
     if (unmapped) {
       return;
     }
     unmapped = true;
     for (int place = 0; place < views.size(); place++) {
-      range.unmap(place, offset, views.get(place).size());
+      DeviceMemory view = views.get(place);
+      view.close(); // so that who has kept it gets an error, not a fault
+      range.unmap(place, offset, view.size());
     }
     own.release();
   }

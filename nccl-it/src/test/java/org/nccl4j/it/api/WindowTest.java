@@ -258,4 +258,32 @@ class WindowTest {
       memories.forEach(DeviceMemory::close);
     }
   }
+
+  /** Its addresses are unmapped then. */
+  @Test
+  void memoryOfAPeersWindowIsClosedWithTheWindow() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = comm.device().memAlloc(4096);
+                DeviceMemory other = comm.device().memAlloc(4096)) {
+              Window first = comm.registerWindow(memory);
+              DeviceMemory deregistered = first.peer(1 - comm.rank());
+              DeviceMemory part = deregistered.slice(64, 64);
+              comm.deregisterWindowOnAllRanks(first);
+              assertIsClosed(deregistered);
+              assertIsClosed(part);
+              DeviceMemory left = comm.registerWindow(other).peer(1 - comm.rank());
+              comm.close();
+              assertIsClosed(left);
+            }
+          });
+    }
+  }
+
+  private static void assertIsClosed(DeviceMemory memory) {
+    assertFalse(memory.isOpen());
+    ByteBuffer into = ByteBuffer.allocate(8);
+    assertThrows(InvalidUsageException.class, () -> memory.read(0, into));
+  }
 }
