@@ -50,6 +50,7 @@ public final class DeviceCommunicator implements AutoCloseable {
 
   private static final int MOST = 4096;
 
+  private final CommunicatorState state;
   private final WindowRegistry windows;
   private final LsaTeam team;
 
@@ -101,16 +102,16 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   private DeviceCommunicator(
-      WindowRegistry windows,
-      int rank,
+      CommunicatorState state,
       DeviceCommRequirements asked,
       KernelMemory memory,
       RmaSpace.KernelRing ring) {
-    this.windows = windows;
+    this.state = state;
+    this.windows = state.windows();
     this.team = windows.team();
     this.memory = memory;
     this.ring = ring;
-    this.rank = rank;
+    this.rank = state.rank();
     this.signals = asked.signals();
     int barrierCount = asked.barriers();
     DeviceCommLayout layout = new DeviceCommLayout(asked, team.size());
@@ -164,7 +165,7 @@ public final class DeviceCommunicator implements AutoCloseable {
       if (asked.signals() > 0 && windows.nRanks() > windows.team().size()) {
         ring = windows.kernelRing(asked.signals());
       }
-      return new DeviceCommunicator(windows, rank, asked, memory, ring);
+      return new DeviceCommunicator(state, asked, memory, ring);
     } catch (RuntimeException e) {
       if (ring != null) {
         ring.close();
@@ -205,7 +206,8 @@ public final class DeviceCommunicator implements AutoCloseable {
    * all ranks are then visible. One thread of each rank may use a barrier.
    *
    * @throws TimeoutException if a rank does not call it in time; the barrier is then unusable
-   * @throws InvalidUsageException on CUDA, where kernels have their own barriers
+   * @throws InvalidUsageException on CUDA, where kernels have their own barriers, after close, and
+   *     if the communicator has failed, also while it waits
    */
   public void barrier(int index, Duration timeout) {
     Arguments.notNull(timeout, "timeout");
@@ -216,7 +218,10 @@ public final class DeviceCommunicator implements AutoCloseable {
           "barrier %d of %d".formatted(index, barriers.size()),
           "ask for more when the device communicator is created");
     }
-    if (!barriers.get(index).await(timeout)) {
+    if (!barriers.get(index).await(timeout, this::isOver)) {
+      if (isOver()) {
+        throw over();
+      }
       throw new TimeoutException(
           ErrorId.OPERATION,
           "a rank did not reach barrier %d within %s".formatted(index, Patience.text(timeout)),
@@ -230,6 +235,9 @@ public final class DeviceCommunicator implements AutoCloseable {
           ErrorId.CLOSED,
           what + " of a closed device communicator is used",
           "close it after its last use");
+    }
+    if (isOver()) { // its window may be unmapped
+      throw over();
     }
     if (windows.device().kind() != Device.Kind.HOST) {
       throw new InvalidUsageException(
@@ -380,8 +388,13 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   private boolean await(BooleanSupplier condition, Duration timeout) {
-    return Patience.until(() -> condition.getAsBoolean() || ring != null && ring.isOver(), timeout)
+    return Patience.until(() -> isOver() || condition.getAsBoolean(), timeout)
         && condition.getAsBoolean();
+  }
+
+  /** True if waits are in vain. */
+  private boolean isOver() {
+    return closed || state.isClosed() || state.failure() != null;
   }
 
   /**
@@ -415,17 +428,20 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   private NcclException inVain(String what, Duration timeout) {
-    if (ring != null && ring.isOver()) {
-      return new InvalidUsageException(
-          ErrorId.CLOSED,
-          "a kernel of rank %d waits on a communicator that has failed or is closed"
-              .formatted(rank),
-          "look at the communicator's failure; close it after its last use");
+    if (isOver() || ring != null && ring.isOver()) {
+      return over();
     }
     return new TimeoutException(
         ErrorId.OPERATION,
         "rank %d: %s %s".formatted(rank, what, Patience.text(timeout)),
         "look for the rank that did not take part and at the network, or pass a longer timeout");
+  }
+
+  private InvalidUsageException over() {
+    return new InvalidUsageException(
+        ErrorId.CLOSED,
+        "a kernel of rank %d waits on a communicator that has failed or is closed".formatted(rank),
+        "look at the communicator's failure; close it after its last use");
   }
 
   /**

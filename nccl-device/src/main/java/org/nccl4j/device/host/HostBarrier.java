@@ -2,6 +2,7 @@ package org.nccl4j.device.host;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -33,8 +34,13 @@ public final class HostBarrier {
     this.offset = offset;
   }
 
-  /** Waits until all have come; false if one has not in time: then it is of no further use. */
-  public boolean await(Duration patience) {
+  /**
+   * Waits until all have come.
+   *
+   * @param over asked now and then; true if the wait is in vain
+   * @return false if one has not come in time, or the wait is over: then it is of no further use
+   */
+  public boolean await(Duration patience, BooleanSupplier over) {
     epoch++;
     for (HostMemory peer : peers) {
       AtomicWords.storeRelease(peer, offset + place * STRIDE, epoch);
@@ -44,7 +50,7 @@ public final class HostBarrier {
     for (int other = 0; other < peers.size(); other++) {
       while (AtomicWords.loadAcquire(peers.get(place), offset + other * STRIDE) < epoch) {
         backoff.idle();
-        if (backoff.isSlow() && System.nanoTime() - endNanos > 0) {
+        if (over.getAsBoolean() || backoff.isSlow() && System.nanoTime() - endNanos > 0) {
           return false;
         }
       }

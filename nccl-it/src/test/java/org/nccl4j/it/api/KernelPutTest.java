@@ -87,6 +87,26 @@ class KernelPutTest {
     device.quiet(PATIENCE);
   }
 
+  /** No proxy carries anything between them that could tell a kernel. */
+  @Test
+  void waitsAmongRanksOfAHostEndWithTheCommunicator() throws Exception {
+    try (Ranks ranks = on("aa")) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceCommunicator device =
+                comm.createDeviceCommunicator(
+                    Requirements.defaults().withBarriers(1).withSignals(1))) {
+              if (comm.rank() == 1) {
+                comm.abort();
+              }
+              assertThrows(InvalidUsageException.class, () -> device.waitSignal(0, 1, PATIENCE));
+              assertThrows(InvalidUsageException.class, () -> device.barrier(0, PATIENCE));
+              assertThrows(InvalidUsageException.class, () -> device.signal(0, 0, PATIENCE));
+            }
+          });
+    }
+  }
+
   /** Ranks of two hosts, each alone, and of two hosts with a team of two ranks each. */
   @ParameterizedTest
   @ValueSource(strings = {"ab", "aabb", "abc"})
