@@ -394,7 +394,7 @@ public final class DeviceCommunicator implements AutoCloseable {
 
   /** True if waits are in vain. */
   private boolean isOver() {
-    return closed || state.isClosed() || state.failure() != null;
+    return closed || state.isClosed() || state.failure() != null || ring != null && ring.isOver();
   }
 
   /**
@@ -428,7 +428,7 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   private NcclException inVain(String what, Duration timeout) {
-    if (isOver() || ring != null && ring.isOver()) {
+    if (isOver()) {
       return over();
     }
     return new TimeoutException(
