@@ -103,16 +103,11 @@ final class RankMonitor {
 
   /** Takes note of a failure of another rank; false if it is not the first. */
   boolean failedOutside(NcclException cause) {
-    synchronized (this) {
-      if (failure != null || closed) {
-        return false;
-      }
-      failure = cause;
-      notifyAll();
+    boolean first = failedHere(cause);
+    if (first) {
+      deliver(false);
     }
-    failFollowers();
-    deliver(false);
-    return true;
+    return first;
   }
 
   /** Takes note of a failure of this rank; false if it is not the first. */
