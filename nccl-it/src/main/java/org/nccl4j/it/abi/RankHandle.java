@@ -45,8 +45,8 @@ final class RankHandle {
   private volatile CompletableFuture<?> making;
 
   /**
-   * What goes on for which the program does not wait, by its ends: creations of children, and
-   * registrations of windows.
+   * Creations of children and registrations of windows for which the program does not wait, by
+   * their ends.
    */
   private final Map<CompletableFuture<?>, CompletableFuture<?>> underWay =
       new ConcurrentHashMap<>();

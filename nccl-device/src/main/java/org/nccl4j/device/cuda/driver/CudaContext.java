@@ -10,7 +10,6 @@ import org.nccl4j.device.support.PerThread;
  * life of the process. Any thread may call.
  */
 public final class CudaContext {
-
   private static final PerThread<Offheap> SCRATCH = new PerThread<>(() -> new Offheap(8));
 
   private final long handle;
