@@ -23,22 +23,22 @@ struct LineFlags {
   u64 unlike(uint4 line) const { return line.y == step && line.w != call; }
 };
 
-// A line is seen whole: its flags are stored last and loaded first.
+// A line is seen whole, as on a GPU: its step is stored last and loaded first, so with a new step come call and data.
 inline void storeLine(void* p, u64 data, LineFlags flags) {
   u32* line = (u32*)p;
   __atomic_store_n(line + 0, (u32)data, __ATOMIC_RELAXED);
   __atomic_store_n(line + 2, (u32)(data >> 32), __ATOMIC_RELAXED);
+  __atomic_store_n(line + 3, flags.call, __ATOMIC_RELAXED);
   __atomic_store_n(line + 1, flags.step, __ATOMIC_RELEASE);
-  __atomic_store_n(line + 3, flags.call, __ATOMIC_RELEASE);
 }
 
 inline uint4 loadLine(const void* p) {
   const u32* line = (const u32*)p;
   uint4 v;
-  v.w = __atomic_load_n(line + 3, __ATOMIC_ACQUIRE);
   v.y = __atomic_load_n(line + 1, __ATOMIC_ACQUIRE);
   v.x = __atomic_load_n(line + 0, __ATOMIC_RELAXED);
   v.z = __atomic_load_n(line + 2, __ATOMIC_RELAXED);
+  v.w = __atomic_load_n(line + 3, __ATOMIC_RELAXED);
   return v;
 }
 
