@@ -24,6 +24,7 @@ import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.failover.Turn;
 import org.nccl4j.transport.net.ib.control.ControlConnection;
 import org.nccl4j.transport.net.ib.control.FailoverMessage;
+import org.nccl4j.transport.net.ib.control.FailoverMessage.Kind;
 import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
@@ -82,6 +83,9 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   private boolean smallOnesArrived;
 
   private String leftPath = "";
+
+  /** The other end's reason to give up the connection; empty if it has told none. */
+  private String givenUp = "";
 
   /** True if the queue pairs in use have moved data. */
   private boolean progressed;
@@ -364,18 +368,22 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
 
   private void hear(long now) {
     for (FailoverMessage each = link.poll(); each != null; each = link.poll()) {
-      if (move != null) {
+      if (each.kind() == Kind.GIVE_UP) {
+        givenUp = each.reason();
+      } else if (move != null) {
         move.take(each, now);
       }
     }
   }
 
   private RemoteException gone() {
+    String here = held.local.name();
+    String ended =
+        givenUp.isEmpty()
+            ? "has closed its InfiniBand connection to %s, or died".formatted(here)
+            : "has given up its InfiniBand connection to %s: %s".formatted(here, givenUp);
     return new RemoteException(
-        ErrorId.CONNECTION,
-        "%s has closed its InfiniBand connection to %s, or died"
-            .formatted(remote.describe(), held.local.name()),
-        "see that rank's first error");
+        ErrorId.CONNECTION, remote.describe() + " " + ended, "see that rank's first error");
   }
 
   // --- Failover ---

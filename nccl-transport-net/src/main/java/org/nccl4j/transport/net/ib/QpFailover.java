@@ -29,6 +29,8 @@ import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
  *   sends again what is not             &lt;==    announces again what is not
  * </pre>
  *
+ * <p>An end whose time for this is over says GIVE_UP and closes the control connection.
+ *
  * <p>Nothing can arrive over old queue pairs once both ends have ended theirs, so a message counts
  * once: either it was complete then, or it is sent again, into memory that is still the network's.
  */
@@ -117,13 +119,16 @@ abstract class QpFailover {
   }
 
   /**
-   * Ends a connection that has been broken for too long.
+   * Ends a connection that has been broken for too long, and tells the other end, whose time may
+   * have begun later.
    *
    * @throws NcclException if it has
    */
   final void checkTime(long now) {
     if (cause != null && now - since > bound.toNanos()) {
-      throw failure("no queue pair has taken over within " + Patience.text(bound));
+      String late = "no queue pair has taken over within " + Patience.text(bound);
+      end.link().send(FailoverMessage.of(Kind.GIVE_UP, late));
+      throw failure(late);
     }
   }
 

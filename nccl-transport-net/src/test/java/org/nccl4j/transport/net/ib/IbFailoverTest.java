@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -370,6 +371,33 @@ class IbFailoverTest extends WithFakeVerbs {
           assertThrows(NcclException.class, () -> IbLink.await(() -> receive.test(null)))
               .getMessage();
       assertTrue(other.toLowerCase(Locale.ROOT).contains("rank 0"), other);
+    }
+  }
+
+  /** An end may find the connection broken long before the other, and so give it up first. */
+  @ParameterizedTest
+  @CsvSource({"50s, 300ms", "300ms, 50s"})
+  void theEndThatGivesUpFirstTellsTheOtherWhy(String senders, String receivers) {
+    FakeVerbs.addRoce(fake, "roce0", 5);
+    String name = "NCCL4J_NET_FAILOVER_TIMEOUT";
+    try (IbLink link = new IbLink(new String[] {name, senders}, new String[] {name, receivers});
+        DeviceMemory memory = IbLink.memory(64)) {
+      fake.fake_set_down(FIRST, 1, 1);
+      NetMemory out = link.sender.register(memory);
+      NetRequest receive = link.receive(link.receiver.register(memory), 0, 64, 1);
+      boolean receiverIsFirst = receivers.equals("300ms");
+      BooleanSupplier wait =
+          receiverIsFirst
+              ? () -> link.sender.isend(out, 0, 64, 1) != null
+              : () -> receive.test(null);
+      String text = assertThrows(NcclException.class, () -> IbLink.await(wait)).getMessage();
+      String first = receiverIsFirst ? "rank 1" : "rank 0";
+      assertTrue(text.contains(first), text);
+      assertTrue(
+          text.contains(
+              "has given up its InfiniBand connection to roce0:1:"
+                  + " no queue pair has taken over within 300 ms"),
+          text);
     }
   }
 

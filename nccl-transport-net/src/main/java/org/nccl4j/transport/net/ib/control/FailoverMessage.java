@@ -56,12 +56,19 @@ public record FailoverMessage(
     /** The sender waits for announcements, and asks whether the receiver hears it. */
     PING,
     /** It does. */
-    PONG
+    PONG,
+    /** The end that says it gives up the connection, for the reason. */
+    GIVE_UP
   }
 
   /** A message without anything else to say. */
   public static FailoverMessage of(Kind kind) {
-    return new FailoverMessage(kind, 0, 0, 0, 0, 0, "", null);
+    return of(kind, "");
+  }
+
+  /** A message with nothing but a reason. */
+  public static FailoverMessage of(Kind kind, String reason) {
+    return new FailoverMessage(kind, 0, 0, 0, 0, 0, reason, null);
   }
 
   public static final int BYTES = 352 + RemoteQpInfo.BYTES;
