@@ -11,8 +11,23 @@ public final class OwnedFd implements AutoCloseable {
 
   /** Takes a descriptor over. */
   public OwnedFd(int value) {
+    this(value, () -> {});
+  }
+
+  /**
+   * Takes a descriptor over.
+   *
+   * @param last runs before the descriptor is closed; must not refer to what refers to this object
+   */
+  OwnedFd(int value, Runnable last) {
     this.value = value;
-    open = CLEANER.register(this, () -> Libc.close(value));
+    open =
+        CLEANER.register(
+            this,
+            () -> {
+              last.run();
+              Libc.close(value);
+            });
   }
 
   /** The descriptor. */

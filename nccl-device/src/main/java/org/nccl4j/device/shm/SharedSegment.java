@@ -32,7 +32,29 @@ public final class SharedSegment implements AutoCloseable {
       "give it more (docker run --shm-size=1g; in Kubernetes a volume emptyDir with medium: Memory"
           + " mounted there), or unset NCCL4J_SHM to use memory that is not bounded by it";
 
+  /**
+   * The pages of a segment at its end. Its cleaner keeps it, so it does not refer to the segment.
+   */
+  private static final class Pages implements Runnable {
+    private final int fd;
+    private final long bytes;
+    private volatile boolean discarded;
+
+    Pages(int fd, long bytes) {
+      this.fd = fd;
+      this.bytes = bytes;
+    }
+
+    @Override
+    public void run() {
+      if (discarded) {
+        Libc.discard(fd, bytes);
+      }
+    }
+  }
+
   private final OwnedFd fd;
+  private final Pages pages;
   private final MappedRegion region;
 
   /** Directory of the memory if it has a size limit of its own; else null. */
@@ -40,10 +62,24 @@ public final class SharedSegment implements AutoCloseable {
 
   private boolean closed;
 
-  private SharedSegment(OwnedFd fd, MappedRegion region, Path directory) {
-    this.fd = fd;
-    this.region = region;
+  /** Takes a new file of so many bytes over; closes it if it cannot be mapped. */
+  private SharedSegment(int opened, long bytes, Path directory) {
+    this.pages = new Pages(opened, bytes);
+    this.fd = new OwnedFd(opened, pages);
     this.directory = directory;
+    boolean mapped = false;
+    try {
+      Libc.resize(opened, bytes);
+      if (directory == null) {
+        Libc.sealSize(opened);
+      }
+      this.region = MappedRegion.shared(opened, bytes);
+      mapped = true;
+    } finally {
+      if (!mapped) {
+        fd.close();
+      }
+    }
   }
 
   /**
@@ -54,15 +90,7 @@ public final class SharedSegment implements AutoCloseable {
    */
   public static SharedSegment create(long bytes) {
     MappedRegion.checkSize(bytes);
-    OwnedFd fd = new OwnedFd(Libc.memfd("nccl4j"));
-    try {
-      Libc.resize(fd.value(), bytes);
-      Libc.sealSize(fd.value());
-      return new SharedSegment(fd, MappedRegion.shared(fd.value(), bytes), null);
-    } catch (RuntimeException e) {
-      fd.close();
-      throw e;
-    }
+    return new SharedSegment(Libc.memfd("nccl4j"), bytes, null);
   }
 
   /**
@@ -84,14 +112,7 @@ public final class SharedSegment implements AutoCloseable {
               : "mount a tmpfs there (docker run --shm-size=1g; in Kubernetes a volume emptyDir"
                   + " with medium: Memory), or unset NCCL4J_SHM");
     }
-    OwnedFd fd = new OwnedFd(opened);
-    try {
-      Libc.resize(opened, bytes);
-      return new SharedSegment(fd, MappedRegion.shared(opened, bytes), directory);
-    } catch (RuntimeException e) {
-      fd.close();
-      throw e;
-    }
+    return new SharedSegment(opened, bytes, directory);
   }
 
   /**
@@ -167,13 +188,11 @@ public final class SharedSegment implements AutoCloseable {
   }
 
   /**
-   * Gives its pages back, whoever still maps it: they read zeros. Best effort; the segment is used
-   * no more.
+   * Has its pages given back once it is closed, or collected without close, whoever still maps it:
+   * they then read zeros. Best effort.
    */
-  public synchronized void discard() {
-    if (!closed) {
-      Libc.discard(fd.value(), region.bytes());
-    }
+  public void discardAtEnd() {
+    pages.discarded = true;
   }
 
   /**

@@ -11,6 +11,7 @@ public final class MappableSegment {
   private final int descriptor;
   private final long address;
   private final long bytes;
+  private final Runnable firstOffer;
   private volatile boolean offered;
 
   /**
@@ -19,12 +20,15 @@ public final class MappableSegment {
    * @param number different for each segment of this process; not 0
    * @param descriptor its file descriptor, open as long as the memory is
    * @param address of its first byte in this process
+   * @param firstOffer called before another process is first told of it
    */
-  public MappableSegment(long number, int descriptor, long address, long bytes) {
+  public MappableSegment(
+      long number, int descriptor, long address, long bytes, Runnable firstOffer) {
     this.number = number;
     this.descriptor = descriptor;
     this.address = address;
     this.bytes = bytes;
+    this.firstOffer = firstOffer;
   }
 
   /** Returns its number. */
@@ -55,12 +59,8 @@ public final class MappableSegment {
   @HotPath
   public void offer() {
     if (!offered) {
+      firstOffer.run();
       offered = true;
     }
-  }
-
-  /** True if another process may have mapped it. */
-  public boolean wasOffered() {
-    return offered;
   }
 }

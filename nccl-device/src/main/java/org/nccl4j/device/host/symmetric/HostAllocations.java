@@ -75,7 +75,12 @@ public final class HostAllocations {
       this(
           number,
           segment,
-          new MappableSegment(number, segment.fd(), segment.address(), segment.size()),
+          new MappableSegment(
+              number,
+              segment.fd(),
+              segment.address(),
+              segment.size(),
+              segment::discardAtEnd), // other processes may keep it mapped
           forWindows);
     }
 
@@ -126,17 +131,9 @@ public final class HostAllocations {
     Runnable release =
         () -> {
           byAddress.remove(entry.address, entry);
-          free.accept(() -> end(allocation));
+          free.accept(() -> allocation.segment().close());
         };
     return new HostMemory(device, segment.address(), bytes, release, allocation.place());
-  }
-
-  /** Other processes may keep a segment mapped that they were told of; its pages are freed now. */
-  private static void end(Allocation allocation) {
-    if (allocation.place().wasOffered()) {
-      allocation.segment().discard();
-    }
-    allocation.segment().close();
   }
 
   /** The number of allocations. */

@@ -7,8 +7,13 @@ import java.lang.ref.WeakReference;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.MappableSegment;
+import org.nccl4j.device.os.ThisProcess;
+import org.nccl4j.device.shm.MappedRegion;
+import org.nccl4j.device.shm.SharedSegment;
 
 @Timeout(600)
 class HostAllocationsTest {
@@ -43,6 +48,42 @@ class HostAllocationsTest {
     long address = allocations.allocate(5000, Runnable::run).address();
     while (allocations.find(address).isPresent()) { // until the timeout of the test
       System.gc();
+    }
+  }
+
+  /** As a peer's process does, which keeps what it was told of mapped. */
+  @Test
+  void pagesOfDroppedMemoryThatOthersMapAreGivenBack() {
+    try (MappedRegion mapped = mapAndDrop()) {
+      while (NativeMemory.getByte(mapped.address()) != 0) { // until the timeout of the test
+        System.gc();
+      }
+    }
+  }
+
+  private MappedRegion mapAndDrop() {
+    HostMemory memory = allocations.allocate(5000, Runnable::run);
+    memory.fill((byte) 7);
+    memory.segment().offer();
+    return map(memory);
+  }
+
+  private static MappedRegion map(HostMemory memory) {
+    MappableSegment segment = memory.segment();
+    MappedRegion mapped =
+        SharedSegment.attachOf(ThisProcess.pid(), segment.descriptor(), segment.bytes());
+    assertEquals(7, NativeMemory.getByte(mapped.address()));
+    return mapped;
+  }
+
+  /** A window of it is mapped until all ranks have given the window up. */
+  @Test
+  void pagesOfMemoryThatWasNotOfferedStayWithWhoMapsThem() {
+    HostMemory memory = allocations.allocate(5000, Runnable::run);
+    memory.fill((byte) 7);
+    try (MappedRegion mapped = map(memory)) {
+      memory.close();
+      assertEquals(7, NativeMemory.getByte(mapped.address()));
     }
   }
 

@@ -11,8 +11,8 @@ import org.nccl4j.device.shm.SharedSegment;
 
 /**
  * The segments of another process that are mapped here, each since its data were first exposed. The
- * owner gives a segment's pages back when it frees the memory, so a mapping that is no longer used
- * costs only addresses. Owned by the thread that runs the current kernel.
+ * owner gives a segment's pages back when it closes or drops the memory, so a mapping that is no
+ * longer used costs only addresses. Owned by the thread that runs the current kernel.
  */
 final class PeerSegments {
   /** Segments that are mapped at once; a further one replaces the one that was mapped first. */
