@@ -2,6 +2,7 @@ package org.nccl4j.api;
 
 import java.util.Arrays;
 import java.util.function.LongConsumer;
+import java.util.function.ObjIntConsumer;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -99,6 +100,84 @@ final class VectorCollectives {
     }
   }
 
+  /** Refuses overlaps of what all ranks' parts are gathered into, where the user asks for that. */
+  private void checkGathered(
+      String operation,
+      DeviceMemory send,
+      long mine,
+      DeviceMemory recv,
+      Parts parts,
+      DataType type) {
+    if (comm.dispatcher().checksOverlaps()) {
+      PartRanges ranges = new PartRanges(send, recv, type);
+      if (mine > 0) {
+        ranges.send(send.slice(0, mine * type.bytes()), comm.state().rank());
+      }
+      addAll(operation, ranges::receive, recv, parts, type);
+      ranges.allowInPlace(comm.state().rank());
+      refuseOverlap(operation, ranges);
+    }
+  }
+
+  /** Refuses overlaps of what all ranks' parts are scattered from, where the user asks for that. */
+  private void checkScattered(
+      String operation,
+      DeviceMemory send,
+      Parts parts,
+      DeviceMemory recv,
+      long mine,
+      DataType type) {
+    if (comm.dispatcher().checksOverlaps()) {
+      PartRanges ranges = new PartRanges(send, recv, type);
+      addAll(operation, ranges::send, send, parts, type);
+      if (mine > 0) {
+        ranges.receive(recv.slice(0, mine * type.bytes()), comm.state().rank());
+      }
+      ranges.allowInPlace(comm.state().rank());
+      refuseOverlap(operation, ranges);
+    }
+  }
+
+  private void checkExchanged(
+      String operation,
+      DeviceMemory send,
+      Parts sends,
+      DeviceMemory recv,
+      Parts recvs,
+      DataType type) {
+    if (comm.dispatcher().checksOverlaps()) {
+      PartRanges ranges = new PartRanges(send, recv, type);
+      addAll(operation, ranges::send, send, sends, type);
+      addAll(operation, ranges::receive, recv, recvs, type);
+      refuseOverlap(operation, ranges);
+    }
+  }
+
+  private void addAll(
+      String operation,
+      ObjIntConsumer<DeviceMemory> to,
+      DeviceMemory memory,
+      Parts parts,
+      DataType type) {
+    for (int rank = 0; rank < parts.counts.length; rank++) {
+      if (parts.counts[rank] > 0) {
+        to.accept(part(operation, memory, parts, rank, type), rank);
+      }
+    }
+  }
+
+  private void refuseOverlap(String operation, PartRanges ranges) {
+    String found = ranges.overlap();
+    if (!found.isEmpty()) {
+      throw wrong(
+          operation,
+          ErrorId.BUFFER,
+          found,
+          "pass counts, offsets and memory whose parts do not overlap, or that are in place as the"
+              + " operation defines it");
+    }
+  }
+
   private InvalidArgumentException wrong(
       String operation, ErrorId id, String problem, String remedy) {
     return new InvalidArgumentException(
@@ -132,6 +211,7 @@ final class VectorCollectives {
       DataType type,
       DeviceStream stream) {
     long mine = ownPart(name, "send", send, parts, type);
+    checkGathered(name, send, mine, recv, parts, type);
     for (int distance = 0; distance < comm.state().nRanks(); distance++) {
       int to = (comm.state().rank() + distance) % comm.state().nRanks();
       int from = (comm.state().rank() - distance + comm.state().nRanks()) % comm.state().nRanks();
@@ -171,7 +251,11 @@ final class VectorCollectives {
         () -> {
           check(name, parts, type);
           comm.dispatcher().requireRoot(name, root);
-          send(send, ownPart(name, "send", send, parts, type), type, root, stream);
+          long mine = ownPart(name, "send", send, parts, type);
+          if (isRoot(root)) {
+            checkGathered(name, send, mine, recv, parts, type);
+          }
+          send(send, mine, type, root, stream);
           for (int from = 0; isRoot(root) && from < comm.state().nRanks(); from++) {
             recv(name, recv, parts, from, type, stream);
           }
@@ -193,6 +277,9 @@ final class VectorCollectives {
           check(name, parts, type);
           comm.dispatcher().requireRoot(name, root);
           long mine = ownPart(name, "recv", recv, parts, type);
+          if (isRoot(root)) {
+            checkScattered(name, send, parts, recv, mine, type);
+          }
           for (int to = 0; isRoot(root) && to < comm.state().nRanks(); to++) {
             send(name, send, parts, to, type, stream);
           }
@@ -243,6 +330,7 @@ final class VectorCollectives {
               .formatted(sends.counts[rank], recvs.counts[rank]),
           "pass the same count for this rank in both");
     }
+    checkExchanged(name, send, sends, recv, recvs, type);
     for (int distance = 0; distance < comm.state().nRanks(); distance++) {
       int to = (rank + distance) % comm.state().nRanks();
       int from = (rank - distance + comm.state().nRanks()) % comm.state().nRanks();
@@ -321,11 +409,12 @@ final class VectorCollectives {
     GroupScope.run(
         () -> {
           check(name, parts, type);
-          ownPart(name, "recv", recv, parts, type);
+          long mine = ownPart(name, "recv", recv, parts, type);
           if (Arrays.stream(counts).allMatch(count -> count == counts[0])) {
             equal.accept(counts[0]);
             return;
           }
+          checkScattered(name, send, parts, recv, mine, type);
           for (int root = 0; root < comm.state().nRanks(); root++) {
             if (counts[root] > 0) {
               each.call(part(name, send, parts, root, type), counts[root], root);

@@ -114,6 +114,11 @@ public final class OperationDispatcher {
     }
   }
 
+  /** True if buffers are refused that overlap in another way than in place. */
+  public boolean checksOverlaps() {
+    return check.checksOverlaps();
+  }
+
   /** Refuses a root that is not a rank, of an operation that consists of sends and receives. */
   public void requireRoot(String operation, int root) {
     check.requireRoot(operation, root);

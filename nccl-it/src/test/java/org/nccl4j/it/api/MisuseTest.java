@@ -1,9 +1,11 @@
 package org.nccl4j.it.api;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -106,9 +108,76 @@ class MisuseTest {
   }
 
   private static void assertOverlap(int behind, Executable call) {
+    assertOverlap("begins " + behind + " bytes behind the send buffer and overlaps it", call);
+  }
+
+  private static void assertOverlap(String said, Executable call) {
     InvalidArgumentException e = assertThrows(InvalidArgumentException.class, call);
-    String said = "begins " + behind + " bytes behind the send buffer and overlaps it";
     assertTrue(e.getMessage().contains(said), e.getMessage());
+  }
+
+  @Test
+  void partsThatOverlapAreRefusedWhereThatIsAskedFor() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_LOCAL");
+    try (Ranks ranks = new Ranks(2, config)) {
+      ranks.run(
+          (c, s) -> {
+            try (DeviceMemory m = Devices.host().allocate(64);
+                DeviceMemory other = Devices.host().allocate(64)) {
+              m.fill((byte) 1);
+              other.fill((byte) 2);
+              assertPartsAreRefused(c, s, m, other);
+              assertEquals(0x01010101, first(m));
+              assertEquals(0x02020202, first(other));
+              assertPartsAreTaken(c, s, m, other);
+              s.synchronize();
+              assertEquals(0x02020202, first(m));
+            }
+          });
+    }
+  }
+
+  private static void assertPartsAreRefused(
+      Communicator c, DeviceStream s, DeviceMemory m, DeviceMemory other) {
+    long[] twos = {2, 2};
+    assertOverlap(
+        "the part from rank 0 (2 elements at offset 0 of the recv buffer) overlaps the part from"
+            + " rank 1 (2 elements at offset 1 of the recv buffer). Remedy",
+        () -> c.allToAllV(other, twos, null, m, twos, new long[] {0, 1}, F32, s));
+    assertOverlap(
+        "the part for rank 1 (2 elements at offset 2 of the send buffer) overlaps the part from"
+            + " rank 0 (2 elements at offset 0 of the recv buffer); the recv buffer begins 12"
+            + " bytes behind the send buffer",
+        () -> c.allToAllV(m, twos, null, m.slice(12, 32), twos, null, F32, s));
+    assertOverlap("overlaps", () -> c.allToAllV(m, twos, null, m, twos, null, F32, s));
+    assertOverlap(
+        "overlaps", () -> c.allGatherV(other, m, new long[] {3, 2}, new long[] {0, 2}, F32, s));
+    assertOverlap("overlaps", () -> c.allGatherV(m.slice(4, 8), m, twos, null, F32, s));
+    assertOverlap("overlaps", () -> c.gatherV(other, m, twos, new long[] {1, 0}, F32, c.rank(), s));
+    assertOverlap("overlaps", () -> c.scatterV(m, m.slice(4, 8), twos, null, F32, c.rank(), s));
+    assertOverlap(
+        "overlaps",
+        () -> c.reduceScatterV(m, m.slice(4, 12), new long[] {3, 2}, F32, RedOp.SUM, s));
+  }
+
+  private static void assertPartsAreTaken(
+      Communicator c, DeviceStream s, DeviceMemory m, DeviceMemory other) {
+    long[] uneven = {3, 2};
+    long own = c.rank() == 0 ? 0 : 12;
+    c.allGatherV(m.slice(own, 4 * uneven[c.rank()]), m, uneven, null, F32, s);
+    c.gatherV(m.slice(own, 4 * uneven[c.rank()]), m, uneven, null, F32, 0, s);
+    c.scatterV(m, m.slice(own, 4 * uneven[c.rank()]), uneven, null, F32, 0, s);
+    c.reduceScatterV(other, m.slice(32, 12), uneven, F32, RedOp.SUM, s);
+    c.allToAllV(m, new long[2], null, m, new long[2], new long[2], F32, s);
+    c.allToAllV(
+        other, new long[] {2, 2}, new long[2], m, new long[] {2, 2}, new long[] {2, 0}, F32, s);
+  }
+
+  private static int first(DeviceMemory memory) {
+    ByteBuffer four = ByteBuffer.allocate(4);
+    memory.read(0, four);
+    return four.getInt(0);
   }
 
   @Test
