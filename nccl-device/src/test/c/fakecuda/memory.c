@@ -14,11 +14,11 @@ static void* know(size_t n, CUmemorytype type) {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < 4096; i++)
     if (!known[i].at) {
-      known[i].at = (CUdeviceptr)p;
       known[i].size = n;
       known[i].type = type;
       known[i].device = device_of(current);
       known[i].fd = fd;
+      __atomic_store_n(&known[i].at, (CUdeviceptr)p, __ATOMIC_RELEASE);  // last: others look meanwhile
       break;
     }
   pthread_mutex_unlock(&lock);

@@ -10,7 +10,7 @@ typedef struct {
   Physical* memory;
 } Mapping;
 static Mapping mappings[4096];
-static pthread_mutex_t maps = PTHREAD_MUTEX_INITIALIZER;  // of who changes them
+static pthread_mutex_t maps = PTHREAD_MUTEX_INITIALIZER;  // of who changes them; the memory is stored last
 static Physical* physical(CUmemGenericAllocationHandle h) { return (Physical*)h; }
 static void drop(Physical* p) {
   if (p->references == 0 && p->mappings == 0) {
@@ -29,7 +29,8 @@ static CUmemGenericAllocationHandle physicalOf(int fd, size_t size, const CUmemA
 }
 static Mapping* mappingAt(CUdeviceptr at) {
   for (int i = 0; i < 4096; i++)
-    if (mappings[i].memory && at - mappings[i].at < mappings[i].size) return &mappings[i];
+    if (__atomic_load_n(&mappings[i].memory, __ATOMIC_ACQUIRE) && at - mappings[i].at < mappings[i].size)
+      return &mappings[i];
   return NULL;
 }
 static int farFrom(CUdeviceptr at) {
@@ -249,7 +250,9 @@ CUresult cuMemMap(CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandl
   pthread_mutex_lock(&maps);
   for (int i = 0; i < 4096 && result; i++) {
     if (!mappings[i].memory) {
-      mappings[i] = (Mapping){p, n, physical(h)};
+      mappings[i].at = p;
+      mappings[i].size = n;
+      __atomic_store_n(&mappings[i].memory, physical(h), __ATOMIC_RELEASE);
       physical(h)->mappings++;
       result = CUDA_SUCCESS;
     }

@@ -43,7 +43,16 @@ static const void* all_arguments;
 static void forget_captures(void);
 
 // The tests' own entries.
-const char* fakeRecord(void) { return record; }
+// The calls so far, until this thread asks again: other threads may add some meanwhile, and write over the
+// record of an earlier test.
+const char* fakeRecord(void) {
+  static _Thread_local char* copy;
+  free(copy);
+  pthread_mutex_lock(&lock);
+  copy = strndup(record, recorded);
+  pthread_mutex_unlock(&lock);
+  return copy;
+}
 long fakeLive(void) { return live; }
 void fakeArguments(void* to) { memcpy(to, arguments, sizeof arguments); }
 void fakeAllArguments(void* to, int bytes) { memcpy(to, all_arguments, bytes); }
@@ -177,7 +186,7 @@ static void give(size_t n) {
   if (spare >= 0) spare += n;
   pthread_mutex_unlock(&lock);
 }
-static unsigned long long handle(void) { return next_handle += 0x10; }
+static unsigned long long handle(void) { return __atomic_add_fetch(&next_handle, 0x10, __ATOMIC_RELAXED); }
 
 #define NO 0, __func__
 #define NEW 1, __func__

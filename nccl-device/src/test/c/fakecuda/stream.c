@@ -305,26 +305,31 @@ static struct {
 CUresult cuUserObjectCreate(CUuserObject* o, void* data, CUhostFn end, unsigned n, unsigned f) {
   OR_FAIL(NEW, "%u,%u", n, f);
   *o = (CUuserObject)handle();
-  for (int i = 0; i < 256; i++)
-    if (!objects[i].object) {
-      objects[i].object = *o;
-      objects[i].end = end;
-      objects[i].data = data;
-      return CUDA_SUCCESS;
-    }
-  abort();
+  int i = 0;
+  pthread_mutex_lock(&lock);
+  while (objects[i].object)
+    if (++i == 256) abort();
+  objects[i].object = *o;
+  objects[i].end = end;
+  objects[i].data = data;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
 }
 CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned n, unsigned f) {
   OR_FAIL(NO, "%llx,%llx,%u,%u", (u64)g, (u64)o, n, f);
+  pthread_mutex_lock(&lock);
   for (int i = 0; i < 256; i++)
     if (objects[i].object == o) objects[i].graph = g;
+  pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
 static CUresult instantiate(const char* name, CUgraphExec* e, CUgraph g) {
   OR_FAIL(1, name, "");
   *e = (CUgraphExec)handle();
+  pthread_mutex_lock(&lock);
   for (int i = 0; i < 256; i++)
     if (objects[i].object && objects[i].graph == g) objects[i].executable = *e;
+  pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, u64 f) {
@@ -348,13 +353,16 @@ static void callHost(HostCall host) {
 }
 static void release(CUgraph g, CUgraphExec e, CUuserObject o) {
   for (int i = 0; i < 256; i++) {
-    if (!objects[i].object) continue;
+    pthread_mutex_lock(&lock);
+    int is = objects[i].object != NULL;
     int has = objects[i].object == o || (g && objects[i].graph == g) || (e && objects[i].executable == e);
-    if (g && objects[i].graph == g) objects[i].graph = NULL;
-    if (e && objects[i].executable == e) objects[i].executable = NULL;
-    if (!has || objects[i].graph || objects[i].executable) continue;
+    if (is && g && objects[i].graph == g) objects[i].graph = NULL;
+    if (is && e && objects[i].executable == e) objects[i].executable = NULL;
+    int ends = is && has && !objects[i].graph && !objects[i].executable;
     HostCall host = {objects[i].end, objects[i].data};
-    objects[i].object = NULL;
+    if (ends) objects[i].object = NULL;
+    pthread_mutex_unlock(&lock);
+    if (!ends) continue;
     call(-1, "ended", "");
     callHost(host);
   }
