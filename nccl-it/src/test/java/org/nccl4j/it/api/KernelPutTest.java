@@ -12,6 +12,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -90,12 +92,14 @@ class KernelPutTest {
   /** No proxy carries anything between them that could tell a kernel. */
   @Test
   void waitsAmongRanksOfAHostEndWithTheCommunicator() throws Exception {
+    CyclicBarrier created = new CyclicBarrier(2);
     try (Ranks ranks = on("aa")) {
       ranks.run(
           (comm, stream) -> {
             try (DeviceCommunicator device =
                 comm.createDeviceCommunicator(
                     Requirements.defaults().withBarriers(1).withSignals(1))) {
+              created.await(300, TimeUnit.SECONDS);
               if (comm.rank() == 1) {
                 comm.abort();
               }
