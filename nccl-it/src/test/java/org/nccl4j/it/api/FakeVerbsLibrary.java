@@ -26,6 +26,13 @@ public final class FakeVerbsLibrary {
     return path;
   }
 
+  /** Copies it into a folder, which a process loads beside others, and returns the path. */
+  static String copyTo(Path folder) throws IOException {
+    Path copy = folder.resolve("libfakeverbs.so");
+    Files.copy(Path.of(path()), copy);
+    return copy.toString();
+  }
+
   private static String build() {
     try {
       Path library = Files.createTempDirectory("fakeverbs").resolve("libfakeverbs.so");
@@ -37,6 +44,7 @@ public final class FakeVerbsLibrary {
                       "gcc",
                       "-DFAKE_ROCE",
                       "-shared",
+                      "-Wl,-Bsymbolic", // each copy calls itself
                       "-fPIC",
                       "-O1",
                       "-pthread",
