@@ -50,9 +50,13 @@ class NetCostTest {
     return thread.getName().equals("nccl4j-socket-watch");
   }
 
-  /** True if all wait without a limit: the watch of sockets in a system call, the others parked. */
+  /**
+   * True if all wait without a limit: the watch of sockets in a system call, the others parked. Of
+   * those, an earlier test's may have ended.
+   */
   private static boolean allParked(List<Thread> threads) {
     return threads.stream()
+        .filter(Thread::isAlive)
         .allMatch(thread -> thread.getState() == Thread.State.WAITING || isResting(thread));
   }
 
