@@ -1,4 +1,4 @@
-// Stands for the kernels' header of this name: a wait of a minute ends the program.
+// Stands for the kernels' header of this name: a wait of five minutes ends the program.
 #pragma once
 #include <chrono>
 #include <cstdio>
@@ -16,7 +16,7 @@ class Patience {
   template <class F>
   bool exhausted(int peer, int block, u32, u64 number, F unlike) {
     std::this_thread::yield();
-    if (std::chrono::steady_clock::now() - begin_ < std::chrono::minutes(1) && !unlike()) return false;
+    if (std::chrono::steady_clock::now() - begin_ < std::chrono::minutes(5) && !unlike()) return false;
     printf("rank %d waits for rank %d, block %d of kernel %llu%s\n", rank_, peer, block, number,
            unlike() ? ", which is in another call" : "");
     fflush(stdout);

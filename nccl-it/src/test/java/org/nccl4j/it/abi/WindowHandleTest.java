@@ -26,7 +26,7 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.operation.Operation;
 
 /** Memory of the host's program that is registered, which ncclMemAlloc has not allocated. */
-@Timeout(120)
+@Timeout(600)
 class WindowHandleTest {
   private static final int BYTES = 4 << 20;
   private static final int PAGE = 4096;

@@ -15,11 +15,11 @@ import org.nccl4j.device.CudaException;
 import org.nccl4j.device.NcclException;
 
 /** Allocations beside memory that is being freed. */
-@Timeout(60)
+@Timeout(600)
 class DeferredFreeTest {
   private static final int OUT_OF_MEMORY = 2;
   private static final int INVALID_VALUE = 1;
-  private static final Duration LONG = Duration.ofSeconds(50);
+  private static final Duration LONG = Duration.ofSeconds(300);
 
   private final Object gpu = "this GPU";
   private final CountDownLatch ended = new CountDownLatch(1);

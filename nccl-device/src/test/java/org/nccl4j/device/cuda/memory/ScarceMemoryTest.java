@@ -21,7 +21,7 @@ import org.nccl4j.device.cuda.FakeLibrary;
 import org.nccl4j.device.support.Patience;
 
 /** Allocations on devices with little memory, with the recording driver. */
-@Timeout(60)
+@Timeout(600)
 class ScarceMemoryTest {
   private static final int BLOCK = 2 << 20;
 
@@ -57,7 +57,8 @@ class ScarceMemoryTest {
         CompletableFuture.supplyAsync(() -> allocate(shareable));
     String refusal = call + "(no memory)";
     assertTrue(
-        Patience.until(() -> fake.fakeRecord().contains(refusal), Duration.ofSeconds(30)), refusal);
+        Patience.until(() -> fake.fakeRecord().contains(refusal), Duration.ofSeconds(300)),
+        refusal);
     fake.fakeOperate(0);
     DeviceMemory made = allocation.join();
     assertEquals(BLOCK, made.size());

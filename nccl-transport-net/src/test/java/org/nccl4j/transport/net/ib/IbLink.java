@@ -86,7 +86,7 @@ final class IbLink implements AutoCloseable {
   static void await(BooleanSupplier done) {
     long end = System.nanoTime() + DEADLINE_NANOS;
     while (!done.getAsBoolean()) {
-      assertTrue(System.nanoTime() < end, "not within 20 s");
+      assertTrue(System.nanoTime() < end, "not within 60 s");
       Thread.onSpinWait();
     }
   }
