@@ -3,6 +3,8 @@ package org.nccl4j.api.group;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RegisteredWindow;
@@ -223,6 +225,7 @@ public final class OneSidedCalls {
           stream == null ? "stream is null" : "the stream belongs to " + stream.device().name(),
           "create it on " + windows.device().name());
     }
+    windows.remote().reach(outside(work));
     launcher.enter();
     try {
       KernelPlan plan = kernels.prepare(work);
@@ -244,6 +247,21 @@ public final class OneSidedCalls {
     } finally {
       launcher.leave();
     }
+  }
+
+  /**
+   * The ranks outside the team that an operation is with. Of one that waits too: a GPU's stream
+   * that waits already may keep the driver from having memory for a connection.
+   */
+  private static Set<Integer> outside(OneSidedWork work) {
+    if (work instanceof OneSidedWork.RemotePut put) {
+      return Set.of(put.rank());
+    }
+    return work instanceof OneSidedWork.Wait wait
+        ? wait.remote().stream()
+            .map(OneSidedWork.RemoteAwaited::rank)
+            .collect(Collectors.toUnmodifiableSet())
+        : Set.of();
   }
 
   private void checkPeer(String what, Integer peer) {

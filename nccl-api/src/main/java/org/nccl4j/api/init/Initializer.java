@@ -285,8 +285,10 @@ public final class Initializer {
             bootstrap.rank(), peers, transports, plugins.nets().asked(), request.logLevel("INIT"));
     VerifiedConnections verified =
         VerifiedConnections.of(request, choice, peers, ranks.late(), bootstrap);
+    boolean puts = RmaConnections.areNeeded(peers, bootstrap.rank());
+    boolean mayLack = puts && LatePeers.exist(request.settings(), peers);
     RuntimeConnections later =
-        verified.late().isEmpty()
+        verified.late().isEmpty() && !mayLack
             ? null
             : new RuntimeConnections(
                 request.name(), peers, ranks.members().points(), verified, bootstrap);
@@ -315,7 +317,6 @@ public final class Initializer {
             bootstrap);
     undo.push(nvls::close);
     bootstrap.onCall((call, answer) -> called(nvls, later, call, answer));
-    boolean puts = RmaConnections.areNeeded(peers, bootstrap.rank());
     ProxyThread proxy =
         handlers.isEmpty() && !puts && later == null
             ? null
@@ -380,7 +381,9 @@ public final class Initializer {
                         connected.links().recvs(),
                         proxy == null ? Progress.NONE : proxy,
                         connected.nvls().access().place(),
-                        connected.later() == null ? PeerConnector.NONE : connected.later())));
+                        connected.verified().late().isEmpty()
+                            ? PeerConnector.NONE
+                            : connected.later())));
     undo.push(kernels::close);
     return kernels;
   }
@@ -398,8 +401,8 @@ public final class Initializer {
                 transports,
                 bootstrap,
                 kernels,
-                connected.proxy(),
-                (KernelDevice) request.device()),
+                new RmaConnections.Means(
+                    (KernelDevice) request.device(), connected.proxy(), connected.later())),
             connected.nvls().ofWindows());
     undo.push(windows::discard);
     connected.nvls().covering(windows::cover);

@@ -2,6 +2,7 @@ package org.nccl4j.api.window;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.RmaSpace;
@@ -9,15 +10,24 @@ import org.nccl4j.device.kernel.RmaSpace;
 /** The routes of puts between this rank and ranks outside its team. */
 public interface RemotePeers {
   /**
-   * Connects with them, at the first call. Collective.
+   * Makes ready to connect with them, or connects at once, at the first call. Collective.
    *
    * @param windows those of this rank
    * @throws org.nccl4j.device.NcclException if they cannot be connected, on all ranks
    */
   void open(RmaSpace.Windows windows);
 
-  /** True if they are connected. */
+  /** True if puts can reach them, or {@link #reach} can connect them. */
   boolean isOpen();
+
+  /**
+   * Connects with some ranks outside the team, unless they are connected, before an operation with
+   * them is prepared; they need not call anything. Any thread, once it is open.
+   *
+   * @throws org.nccl4j.device.NcclException if one cannot be connected by the deadline, or the
+   *     communicator has failed
+   */
+  void reach(Set<Integer> ranks);
 
   /** Why puts do not reach them; empty if they do, or will once a window is registered. */
   Optional<Obstacle> obstacle();
@@ -68,6 +78,9 @@ public interface RemotePeers {
       public boolean isOpen() {
         return false;
       }
+
+      @Override
+      public void reach(Set<Integer> ranks) {}
 
       @Override
       public Optional<Obstacle> obstacle() {

@@ -14,7 +14,8 @@ import org.nccl4j.device.connection.Connection;
  * for these ({@link RmaMessage}). The processor writes arriving data into this rank's windows, or
  * starts copies that do; so the processor needs access to the connections' slots.
  *
- * @param sends connection to each rank, by rank; null for ranks of the team
+ * @param sends connection to each rank, by rank; null for ranks of the team, and for those that are
+ *     connected later ({@link Arrivals#connect})
  * @param recvs connection from each rank, likewise
  * @param windows those of this rank
  */
@@ -95,6 +96,12 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
      * @throws org.nccl4j.device.NcclException for a message that makes no sense
      */
     int doWork();
+
+    /**
+     * Adds the connections with a rank that had none: before the first put to it is prepared, and
+     * before its first message is looked for. Any thread, until {@link #end}.
+     */
+    void connect(int rank, Connection send, Connection recv);
 
     /** Returns when nothing is being written into windows any more; after the last turn. */
     default void end() {}

@@ -46,14 +46,14 @@ class RuntimeConnectTest {
   private static final CommunicatorConfig SOCKETS =
       CommunicatorConfig.defaults().with("NCCL_SHM_DISABLE", "1");
 
-  private static Ranks ranks(int n, CommunicatorConfig config) {
+  static Ranks ranks(int n, CommunicatorConfig config) {
     StringBuilder hosts = new StringBuilder();
     IntStream.range(0, n).forEach(rank -> hosts.append((char) (0x100 + rank)));
     return Ranks.onHosts(hosts.toString(), config);
   }
 
   /** Sockets that this process has open. */
-  private static long sockets() throws IOException {
+  static long sockets() throws IOException {
     long count = 0;
     try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
       for (Path descriptor : descriptors.toList()) {

@@ -62,6 +62,10 @@ class GpuLateConnectTest {
     assertEquals(made + n, sockets(ran, "sent"), "a socket for each rank and its partner");
     assertEquals(made + n, sockets(ran, "again"));
     assertEquals(made + n + 2, sockets(ran, "captured"));
+    long registered = sockets(ran, "registered");
+    assertTrue(registered <= made + n + 3, ran.output()); // the JDK's own is there now
+    // Two for a rank and its other, and those of calls that are not closed yet.
+    assertTrue(sockets(ran, "put") <= registered + 4 * n, ran.output());
     assertTrue(ran.output().contains("split into 4"), ran.output());
     assertTrue(sockets(ran, "left") < n / 2, ran.output());
   }
@@ -70,6 +74,7 @@ class GpuLateConnectTest {
   void fewRanksAreAllConnectedAtCreation() throws Exception {
     Ran ran = run(20);
     assertEquals(sockets(ran, "made"), sockets(ran, "captured"));
+    assertTrue(sockets(ran, "registered") >= sockets(ran, "captured") + 20 * 18, "for puts too");
     assertTrue(sockets(ran, "made") >= 20 * 18, "all ranks of other hosts");
   }
 }

@@ -1,27 +1,33 @@
 package org.nccl4j.it.nvls;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 
 /**
  * A program of very many ranks that say they are on hosts of two fake GPUs each: collectives, sends
- * to ranks that are no neighbours, also in graphs, and splits. Prints how many sockets there are.
+ * to ranks that are no neighbours, also in graphs, puts, and splits. Prints how many sockets there
+ * are.
  */
 final class LateGpuRanks {
   private static final int COUNT = 1000;
@@ -71,6 +77,7 @@ final class LateGpuRanks {
     System.out.println("again " + (sockets() - before));
     capture(ranks.get(0), ranks.get(n / 2 - 5));
     System.out.println("captured " + (sockets() - before));
+    put(ranks, before);
     List<Communicator> parts = split(ranks);
     System.out.println("split into " + parts.get(0).nRanks());
     for (int rank = 0; rank < n; rank++) {
@@ -90,6 +97,40 @@ final class LateGpuRanks {
     to.comm.recv(to.recv, COUNT, DataType.FLOAT32, from.comm.rank(), to.stream);
     List<CudaGraph> graphs = both.stream().map(rank -> rank.stream.endCapture()).toList();
     graphs.forEach(CudaGraph::close);
+  }
+
+  /** Each rank of the first half puts its number into the window of one of the second half. */
+  private static void put(List<Rank> ranks, long before) throws IOException {
+    int half = ranks.size() / 2;
+    List<DeviceMemory> memories =
+        ranks.stream().map(rank -> ((CudaDevice) rank.comm.device()).memAlloc(8)).toList();
+    List<Window> windows =
+        onThreads(ranks, rank -> rank.comm.registerWindow(memories.get(rank.comm.rank())));
+    System.out.println("registered " + (sockets() - before));
+    for (int rank = 0; rank < half; rank++) {
+      Rank from = ranks.get(rank);
+      from.send.write(0, ByteBuffer.allocate(8).putLong(0, rank + 1));
+      Window window = windows.get(rank);
+      from.comm.putSignal(from.send, 8, DataType.INT8, rank + half, window, 0, from.stream);
+    }
+    for (int rank = half; rank < 2 * half; rank++) {
+      Rank to = ranks.get(rank);
+      to.comm.waitSignal(Map.of(rank - half, 1), to.stream);
+      to.stream.synchronize();
+      ByteBuffer come = ByteBuffer.allocate(8);
+      memories.get(rank).read(0, come);
+      if (come.getLong(0) != rank - half + 1) {
+        throw new AssertionError("rank %d has %d".formatted(rank, come.getLong(0)));
+      }
+    }
+    System.out.println("put " + (sockets() - before));
+    onThreads(
+        ranks,
+        rank -> {
+          rank.comm.deregisterWindowOnAllRanks(windows.get(rank.comm.rank()));
+          return rank;
+        });
+    memories.forEach(DeviceMemory::close);
   }
 
   private static List<Communicator> make(int n) {
@@ -114,12 +155,16 @@ final class LateGpuRanks {
   }
 
   private static List<Communicator> split(List<Rank> ranks) {
+    return onThreads(ranks, rank -> rank.comm.split(rank.comm.rank() / SPLIT, 0).orElseThrow());
+  }
+
+  /** Each rank's part of a call of all, on a thread of its own. */
+  private static <T> List<T> onThreads(List<Rank> ranks, Function<Rank, T> call) {
     return ranks.stream()
         .map(
             rank ->
                 CompletableFuture.supplyAsync(
-                    () -> rank.comm.split(rank.comm.rank() / SPLIT, 0).orElseThrow(),
-                    task -> new Thread(task).start()))
+                    () -> call.apply(rank), task -> new Thread(task).start()))
         .toList()
         .stream()
         .map(CompletableFuture::join)

@@ -218,7 +218,7 @@ final class NetTransport implements PxnTransport {
   @Override
   public Connector hostReceiver(PeerInfo peer) {
     NicChoice card = nearest(net(peer)).withHostSlots();
-    return kept(new RecvConnector(card, context, peer, true, NetEnd.MESSAGES));
+    return kept(new RecvConnector(card, context, peer, /* pair= */ false, NetEnd.MESSAGES));
   }
 
   @Override

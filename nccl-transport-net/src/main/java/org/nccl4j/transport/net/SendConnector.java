@@ -10,8 +10,15 @@ final class SendConnector extends NetSendEnd {
     super(card, context, peer, which);
   }
 
+  /**
+   * {@inheritDoc} Messages' directions share no socket: the network pairs those of one connection
+   * of two ranks, and the ranks may make the operations' and the messages' in different orders.
+   */
   @Override
   NetSender open(byte[] handle) {
+    if (isOfMessages()) {
+      return card.net().connect(card.device(), handle);
+    }
     return card.net().connect(card.device(), peer.rank(), handle);
   }
 

@@ -1,5 +1,6 @@
 package org.nccl4j.api.init.connect;
 
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -7,9 +8,12 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.window.LsaTeam;
@@ -19,17 +23,25 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.support.Patience;
 
 /**
- * Connections for one-sided operations with ranks outside the team: one in each direction with each
- * of them, over the transport of the pair, for GPUs over a network. Received data are put into
- * windows by the proxy thread, or by a kernel that waits; on GPUs by copies that the thread begins.
+ * Connections for one-sided operations with ranks outside the team: one in each direction, over the
+ * transport of the pair, for GPUs over a network. Received data are put into windows by the proxy
+ * thread, or by a kernel that waits; on GPUs by copies that the thread begins.
+ *
+ * <p>Where ranks connect when an operation first needs it ({@link RuntimeConnections}), two ranks
+ * do so at the first put or signal from one to the other, or wait of one for the other; elsewhere
+ * all do at the first window. Kernels' own puts may go to any rank: they connect all at once.
  */
 public final class RmaConnections implements RemotePeers {
+  private static final byte ALL_AT_ONCE = 0;
+  private static final byte LATE = 1;
+
   private static final long POLL_NANOS = 50_000;
 
   private final List<PeerInfo> peers;
@@ -41,14 +53,23 @@ public final class RmaConnections implements RemotePeers {
   private final KernelDevice device;
   private final Set<Integer> outside = new TreeSet<>();
 
+  /** Connects pairs of ranks when they need it; null where all connect at once. */
+  private final RuntimeConnections later;
+
+  /** 1 for each rank that is connected. */
+  private final AtomicIntegerArray reached;
+
   /** Why no rank reaches others; agreed on at the first window. */
   private volatile Obstacle obstacle;
 
   /** Null before the first window. */
   private volatile RmaSpace.Arrivals arrivals;
 
-  /** Move the messages of the connections. */
-  private List<ProxyHandler> handlers = List.of();
+  /** Move the messages of the connections. Grows until the end. */
+  private final List<ProxyHandler> handlers = new CopyOnWriteArrayList<>();
+
+  /** True if nothing is connected any more. Guarded by the handlers. */
+  private boolean over;
 
   /** Null before the first device communicator with signals. */
   private volatile RmaSpace.KernelPuts kernelPuts;
@@ -59,18 +80,27 @@ public final class RmaConnections implements RemotePeers {
       Object transportLock,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
-      ProxyThread proxy,
-      KernelDevice device) {
+      Means means) {
     this.peers = peers;
     this.ways = ways;
     this.transportLock = transportLock;
     this.bootstrap = bootstrap;
     this.kernels = kernels;
-    this.proxy = proxy;
-    this.device = device;
+    this.proxy = means.proxy;
+    this.later = means.later;
+    this.device = means.device;
+    this.reached = new AtomicIntegerArray(peers.size());
     LsaTeam team = LsaTeam.of(peers, bootstrap.rank());
     peers.stream().map(PeerInfo::rank).filter(rank -> !team.has(rank)).forEach(outside::add);
   }
+
+  /**
+   * This rank's means to connect.
+   *
+   * @param proxy gives the connections their turns; null where none was needed
+   * @param later connects pairs of ranks when they need it; null where all connect at once
+   */
+  public record Means(KernelDevice device, ProxyThread proxy, RuntimeConnections later) {}
 
   /** True if ranks need a proxy thread for this. */
   public static boolean areNeeded(List<PeerInfo> peers, int rank) {
@@ -83,8 +113,6 @@ public final class RmaConnections implements RemotePeers {
    *
    * @param verified this rank's connections of other kinds
    * @param transports all that this rank has
-   * @param proxy gives the connections their turns; null where none was needed
-   * @param device this rank's
    */
   public static RemotePeers of(
       List<PeerInfo> peers,
@@ -92,8 +120,7 @@ public final class RmaConnections implements RemotePeers {
       List<TransportRoutes.NamedTransport> transports,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
-      ProxyThread proxy,
-      KernelDevice device) {
+      Means means) {
     if (areNeeded(peers, bootstrap.rank())) {
       boolean gpus = peers.get(bootstrap.rank()).deviceKind() == Device.Kind.CUDA;
       return new RmaConnections(
@@ -102,8 +129,7 @@ public final class RmaConnections implements RemotePeers {
           verified.links().transportLock(),
           bootstrap,
           kernels,
-          proxy,
-          device);
+          means);
     }
     return RemotePeers.none(
         "puts between ranks on GPUs and ranks on the host are not supported", "use send and recv");
@@ -141,17 +167,84 @@ public final class RmaConnections implements RemotePeers {
       if (obstacle != null) {
         return;
       }
-      ConnectionSetup links =
-          ConnectionSetup.among(
-              outside, peers, ways, bootstrap, transportLock, bootstrap.exchangeEnd());
-      RmaSpace space = new RmaSpace(links.sends(), links.recvs(), windows);
-      RmaSpace.Arrivals made = kernels.attach(space).orElseThrow();
-      handlers = List.copyOf(links.proxyHandlers());
+      RmaSpace.Arrivals made = later == null ? connectAll(windows) : connectNone(windows);
       proxy.attend(handlers, made::doWork);
+      if (later != null) {
+        later.openPuts(new Late(made));
+      }
       arrivals = made;
     } catch (NcclException e) {
       bootstrap.tellFailure(e);
       throw e;
+    }
+  }
+
+  private RmaSpace.Arrivals connectAll(RmaSpace.Windows windows) {
+    ConnectionSetup links =
+        ConnectionSetup.among(
+            outside, peers, ways, bootstrap, transportLock, bootstrap.exchangeEnd());
+    RmaSpace space = new RmaSpace(links.sends(), links.recvs(), windows);
+    RmaSpace.Arrivals made = kernels.attach(space).orElseThrow();
+    handlers.addAll(links.proxyHandlers());
+    outside.forEach(peer -> reached.set(peer, 1));
+    return made;
+  }
+
+  private RmaSpace.Arrivals connectNone(RmaSpace.Windows windows) {
+    List<Connection> none = Collections.nCopies(peers.size(), null);
+    return kernels.attach(new RmaSpace(none, none, windows)).orElseThrow();
+  }
+
+  /** The connections of puts that are made when two ranks need them. */
+  private final class Late implements LateEnds {
+    private final RmaSpace.Arrivals made;
+
+    Late(RmaSpace.Arrivals made) {
+      this.made = made;
+    }
+
+    @Override
+    public boolean has(int peer) {
+      return outside.contains(peer);
+    }
+
+    @Override
+    public TransportRoutes.NamedTransport route(int peer) {
+      return ways.get(peer);
+    }
+
+    @Override
+    public Connector sender(int peer) {
+      return ways.get(peer).transport().hostSender(peers.get(peer));
+    }
+
+    @Override
+    public Connector receiver(int peer) {
+      return ways.get(peer).transport().hostReceiver(peers.get(peer));
+    }
+
+    @Override
+    public void connected(int peer, Connector sender, Connector receiver) {
+      List<ProxyHandler> more = RuntimeConnections.proxies(sender, receiver);
+      synchronized (handlers) {
+        if (over) {
+          return;
+        }
+        made.connect(peer, sender.connection(), receiver.connection());
+        handlers.addAll(more);
+        proxy.attend(more);
+      }
+      reached.set(peer, 1);
+    }
+  }
+
+  @Override
+  public void reach(Set<Integer> ranks) {
+    for (int rank : ranks) {
+      if (reached.get(rank) == 0) {
+        later.connectPuts(ranks);
+        return;
+      }
     }
   }
 
@@ -211,10 +304,23 @@ public final class RmaConnections implements RemotePeers {
 
   /** The first rank's that has one; all ranks connect, or none. */
   private Obstacle agreedObstacle() {
-    List<byte[]> all = bootstrap.allGather(ownObstacle().getBytes(StandardCharsets.UTF_8));
+    byte mode = later == null ? ALL_AT_ONCE : LATE;
+    byte[] own = ownObstacle().getBytes(StandardCharsets.UTF_8);
+    List<byte[]> all =
+        bootstrap.allGather(ByteBuffer.allocate(1 + own.length).put(mode).put(own).array());
     for (int rank = 0; rank < all.size(); rank++) {
-      if (all.get(rank).length > 0) {
-        String why = new String(all.get(rank), StandardCharsets.UTF_8);
+      if (all.get(rank)[0] != mode) {
+        throw new InvalidUsageException(
+            ErrorId.SETTINGS_DIFFER,
+            "ranks %d and %d differ in when they connect for puts"
+                .formatted(bootstrap.rank(), rank),
+            "give all ranks the same NCCL_RUNTIME_CONNECT");
+      }
+    }
+    for (int rank = 0; rank < all.size(); rank++) {
+      int length = all.get(rank).length - 1;
+      if (length > 0) {
+        String why = new String(all.get(rank), 1, length, StandardCharsets.UTF_8);
         return new Obstacle("rank %d says: %s".formatted(rank, why), "use send and recv");
       }
     }
@@ -280,11 +386,14 @@ public final class RmaConnections implements RemotePeers {
   @Override
   public boolean end() {
     RmaSpace.KernelPuts ofKernels = kernelPuts;
-    boolean over = ofKernels == null || ofKernels.end();
+    boolean ended = ofKernels == null || ofKernels.end();
     if (arrivals != null) {
-      over &= proxy.neglect() && proxy.endReceives(handlers);
+      synchronized (handlers) {
+        over = true;
+      }
+      ended &= proxy.neglect() && proxy.endReceives(handlers);
       arrivals.end();
     }
-    return over;
+    return ended;
   }
 }

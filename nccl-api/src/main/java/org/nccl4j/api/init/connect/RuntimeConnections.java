@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,7 +19,6 @@ import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
-import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
@@ -35,12 +35,23 @@ import org.nccl4j.device.support.Patience;
  * need not plan anything: a thread that exists while there is something to connect answers for it.
  * If both call at once, each gets the same handles twice.
  *
+ * <p>A call names the kind of the connections: operations' own, or those of puts, which are known
+ * once the first window is registered. Both kinds are made alike, so a put connects the two ranks
+ * that it is between and no others; a call that comes before the window waits for it.
+ *
  * <p>All fields are guarded by the lock of the rank's transports, which is not held while other
  * ranks are called and answered: they may be of this process. Any thread.
  */
 public final class RuntimeConnections implements PeerConnector {
   /** Calls of this rank that are under way at a time. */
   private static final int MOST_CALLS = 32;
+
+  /** Numbers of the kinds in calls. */
+  private static final byte OPERATIONS = 0;
+
+  private static final byte PUTS = 1;
+  private static final int KINDS = 2;
+  private static final int HEADER_BYTES = Integer.BYTES + 1;
 
   private static final long POLL_NANOS = 50_000;
   private static final long LONGEST_POLL_NANOS = 2_000_000;
@@ -54,11 +65,11 @@ public final class RuntimeConnections implements PeerConnector {
   private final String name;
   private final List<PeerInfo> peers;
   private final List<byte[]> points;
-  private final List<TransportRoutes.NamedTransport> routes;
-  private final Set<Integer> late;
   private final Bootstrap bootstrap;
   private final Object lock;
-  private final Map<Integer, Link> links = new HashMap<>();
+
+  /** By their numbers in calls; those of puts are null before the first window. */
+  private final Kind[] kinds = new Kind[KINDS];
 
   /** Links that this rank is to call for. */
   private final Queue<Link> wanted = new ArrayDeque<>();
@@ -68,6 +79,9 @@ public final class RuntimeConnections implements PeerConnector {
 
   /** Calls of other ranks. */
   private final Queue<Call> calls = new ArrayDeque<>();
+
+  /** Calls of other ranks for puts, before this rank's first window. */
+  private final List<Call> early = new ArrayList<>();
 
   /** Work to be done without the lock. */
   private List<Runnable> outside = new ArrayList<>();
@@ -84,8 +98,12 @@ public final class RuntimeConnections implements PeerConnector {
 
   private record Call(byte[] request, Consumer<byte[]> answer) {}
 
+  /** The links of one kind, by peer. */
+  private record Kind(byte number, LateEnds ends, Map<Integer, Link> links) {}
+
   /** Both connections with a peer, on their way. */
   private static final class Link {
+    final Kind kind;
     final int peer;
     Connector sender;
     Connector receiver;
@@ -95,14 +113,14 @@ public final class RuntimeConnections implements PeerConnector {
     boolean senderDone;
     boolean connected;
 
-    Link(int peer) {
+    Link(Kind kind, int peer) {
+      this.kind = kind;
       this.peer = peer;
     }
 
     boolean progress() {
       senderDone = senderDone || sender.connect(theirs.receiver());
-      connected = receiver.connect(theirs.sender()) && senderDone;
-      return connected;
+      return receiver.connect(theirs.sender()) && senderDone;
     }
 
     @Override
@@ -130,10 +148,56 @@ public final class RuntimeConnections implements PeerConnector {
     this.name = name;
     this.peers = peers;
     this.points = points;
-    this.routes = verified.routes();
-    this.late = verified.late();
     this.bootstrap = bootstrap;
     this.lock = verified.links().transportLock();
+    kinds[OPERATIONS] =
+        new Kind(
+            OPERATIONS, new OperationEnds(verified.routes(), verified.late()), new HashMap<>());
+  }
+
+  /** The connections of operations between ranks that were not connected at the creation. */
+  private final class OperationEnds implements LateEnds {
+    private final List<TransportRoutes.NamedTransport> routes;
+    private final Set<Integer> late;
+
+    OperationEnds(List<TransportRoutes.NamedTransport> routes, Set<Integer> late) {
+      this.routes = routes;
+      this.late = late;
+    }
+
+    @Override
+    public boolean has(int peer) {
+      return late.contains(peer);
+    }
+
+    @Override
+    public TransportRoutes.NamedTransport route(int peer) {
+      return routes.get(peer);
+    }
+
+    @Override
+    public Connector sender(int peer) {
+      return routes.get(peer).transport().sender(peers.get(peer));
+    }
+
+    @Override
+    public Connector receiver(int peer) {
+      return routes.get(peer).transport().receiver(peers.get(peer));
+    }
+
+    @Override
+    public void connected(int peer, Connector sender, Connector receiver) {
+      proxy.attend(proxies(sender, receiver));
+      made.add(new ConnectedLink(peer, routes.get(peer).name(), sender, receiver));
+    }
+  }
+
+  /** Returns what a proxy does for both ends. */
+  static List<ProxyHandler> proxies(Connector sender, Connector receiver) {
+    List<ProxyHandler> handlers = new ArrayList<>();
+    sender.proxy().ifPresent(handlers::add);
+    receiver.proxy().ifPresent(handlers::add);
+    return handlers;
   }
 
   /**
@@ -167,62 +231,97 @@ public final class RuntimeConnections implements PeerConnector {
     return made;
   }
 
+  /**
+   * Connects other ranks that call for puts, from now on.
+   *
+   * @param ends of puts
+   */
+  void openPuts(LateEnds ends) {
+    synchronized (lock) {
+      kinds[PUTS] = new Kind(PUTS, ends, new HashMap<>());
+      if (!stopped && failure == null) {
+        calls.addAll(early);
+        early.clear();
+        work();
+      }
+    }
+  }
+
+  /**
+   * Connects with some ranks for puts, and waits until that is done.
+   *
+   * @throws NcclException as {@link #connect(Set)}
+   */
+  void connectPuts(Set<Integer> which) {
+    connect(kinds[PUTS], which);
+  }
+
   @Override
   public Map<Integer, Pair> connect(Set<Integer> which) {
+    List<Link> links = connect(kinds[OPERATIONS], which);
+    Map<Integer, Pair> pairs = new TreeMap<>();
+    synchronized (lock) {
+      for (Link link : links) {
+        pairs.put(link.peer, new Pair(link.sender.connection(), link.receiver.connection()));
+      }
+    }
+    return pairs;
+  }
+
+  private List<Link> connect(Kind kind, Set<Integer> which) {
     try {
-      return connect(which, bootstrap.exchangeEnd());
+      return connect(kind, which, bootstrap.exchangeEnd());
     } catch (TimeoutException | SystemErrorException e) {
       fail(e); // the others wait for this rank's operation
       throw e;
     }
   }
 
-  private Map<Integer, Pair> connect(Set<Integer> which, long endNanos) {
-    OpenFiles.Promise descriptors = OpenFiles.ofProcess().promise(need(which));
+  private List<Link> connect(Kind kind, Set<Integer> which, long endNanos) {
+    OpenFiles.Promise descriptors = OpenFiles.ofProcess().promise(need(kind, which));
     try {
-      return connectPromised(which, endNanos);
+      return connectPromised(kind, which, endNanos);
     } finally {
       descriptors.close();
     }
   }
 
-  private OpenFiles.Need need(Set<Integer> which) {
+  private OpenFiles.Need need(Kind kind, Set<Integer> which) {
     long descriptors = 0;
     synchronized (lock) {
       for (int peer : which) {
-        if (late.contains(peer) && !links.containsKey(peer)) {
-          descriptors += routes.get(peer).transport().descriptors(peers.get(peer));
+        if (kind.ends.has(peer) && !kind.links.containsKey(peer)) {
+          descriptors += kind.ends.route(peer).transport().descriptors(peers.get(peer));
         }
       }
     }
     return ConnectionSetup.need(bootstrap.rank(), which, peers, descriptors);
   }
 
-  private Map<Integer, Pair> connectPromised(Set<Integer> which, long endNanos) {
-    Map<Integer, Pair> pairs = new TreeMap<>();
+  private List<Link> connectPromised(Kind kind, Set<Integer> which, long endNanos) {
+    List<Link> links = new ArrayList<>();
     synchronized (lock) {
       for (int peer : which) {
-        if (!late.contains(peer)) {
+        if (!kind.ends.has(peer)) {
           throw new InternalErrorException(
               "there is no connection to rank " + peer, "report this as a defect");
         }
-        Link link = links.get(peer);
+        Link link = kind.links.get(peer);
         if (link == null) {
-          link = new Link(peer);
-          links.put(peer, link);
+          link = new Link(kind, peer);
+          kind.links.put(peer, link);
           wanted.add(link);
         }
+        links.add(link);
       }
       work();
-      for (int peer : which) {
-        Link link = links.get(peer);
+      for (Link link : links) {
         while (!link.connected) {
           await(link, endNanos);
         }
-        pairs.put(peer, new Pair(link.sender.connection(), link.receiver.connection()));
       }
     }
-    return pairs;
+    return links;
   }
 
   private void await(Link link, long endNanos) {
@@ -344,16 +443,16 @@ public final class RuntimeConnections implements PeerConnector {
   /** Makes this rank's ends, unless the other rank's call has done so. */
   private void begin(Link link) {
     if (link.offer == null) {
-      TransportRoutes.NamedTransport route = routes.get(link.peer);
-      Transport by = route.transport();
-      link.sender = by.sender(peers.get(link.peer));
-      link.receiver = by.receiver(peers.get(link.peer));
-      byte[] offer =
-          ConnectHandles.toBytes(
-              Map.of(link.peer, ConnectHandles.Offer.of(link.sender, link.receiver, route)));
+      LateEnds ends = link.kind.ends;
+      link.sender = ends.sender(link.peer);
+      link.receiver = ends.receiver(link.peer);
+      ConnectHandles.Offer own =
+          ConnectHandles.Offer.of(link.sender, link.receiver, ends.route(link.peer));
+      byte[] offer = ConnectHandles.toBytes(Map.of(link.peer, own));
       link.offer =
-          ByteBuffer.allocate(Integer.BYTES + offer.length)
+          ByteBuffer.allocate(HEADER_BYTES + offer.length)
               .putInt(bootstrap.rank())
+              .put(link.kind.number)
               .put(offer)
               .array();
     }
@@ -417,32 +516,44 @@ public final class RuntimeConnections implements PeerConnector {
   }
 
   private void answer(Call call) {
-    int peer = take(call.request);
-    byte[] offer = links.get(peer).offer;
+    if (kind(call.request) == null) {
+      early.add(call);
+      return;
+    }
+    byte[] offer = take(call.request).offer;
     outside.add(() -> call.answer.accept(offer));
   }
 
-  /** Takes another rank's handles; returns that rank. */
-  private int take(byte[] offer) {
-    if (offer.length < Integer.BYTES) {
+  /** The kind of connections that handles are for; null where it is not known here yet. */
+  private Kind kind(byte[] offer) {
+    if (offer.length < HEADER_BYTES) {
       throw notUnderstood();
     }
+    byte number = offer[Integer.BYTES];
+    if (number < 0 || number >= KINDS) {
+      throw notUnderstood();
+    }
+    return kinds[number];
+  }
+
+  /** Takes another rank's handles. */
+  private Link take(byte[] offer) {
+    Kind kind = kind(offer);
     int peer = ByteBuffer.wrap(offer).getInt();
-    if (!late.contains(peer)) {
+    if (kind == null || !kind.ends.has(peer)) {
       throw notUnderstood();
     }
-    byte[] handles = new byte[offer.length - Integer.BYTES];
-    ByteBuffer.wrap(offer, Integer.BYTES, handles.length).get(handles);
+    byte[] handles = Arrays.copyOfRange(offer, HEADER_BYTES, offer.length);
     ConnectHandles.Offer theirs =
         ConnectHandles.find(peer, handles, bootstrap.rank())
             .orElseThrow(RuntimeConnections::notUnderstood);
-    Link link = links.computeIfAbsent(peer, Link::new);
+    Link link = kind.links.computeIfAbsent(peer, absent -> new Link(kind, absent));
     begin(link);
     if (link.theirs == null) {
       link.theirs = theirs;
       connecting.add(link);
     }
-    return peer;
+    return link;
   }
 
   private static NcclException notUnderstood() {
@@ -453,12 +564,8 @@ public final class RuntimeConnections implements PeerConnector {
   }
 
   private void connected(Link link) {
-    List<ProxyHandler> handlers = new ArrayList<>();
-    link.sender.proxy().ifPresent(handlers::add);
-    link.receiver.proxy().ifPresent(handlers::add);
-    proxy.attend(handlers);
-    made.add(
-        new ConnectedLink(link.peer, routes.get(link.peer).name(), link.sender, link.receiver));
+    link.kind.ends.connected(link.peer, link.sender, link.receiver);
+    link.connected = true;
     lock.notifyAll();
   }
 
@@ -483,14 +590,21 @@ public final class RuntimeConnections implements PeerConnector {
   /** Refuses calls and ends this rank's own; to be run without the lock. */
   private List<Runnable> endCalls() {
     List<Runnable> ends = new ArrayList<>();
+    calls.addAll(early);
+    early.clear();
     calls.forEach(call -> ends.add(() -> call.answer.accept(null)));
     calls.clear();
-    for (Link link : links.values()) {
-      CompletableFuture<byte[]> call = link.call;
-      if (call != null) {
-        ends.add(() -> call.cancel(false));
+    for (Kind kind : kinds) {
+      if (kind != null) {
+        kind.links.values().forEach(link -> end(link.call, ends));
       }
     }
     return ends;
+  }
+
+  private static void end(CompletableFuture<byte[]> call, List<Runnable> ends) {
+    if (call != null) {
+      ends.add(() -> call.cancel(false));
+    }
   }
 }

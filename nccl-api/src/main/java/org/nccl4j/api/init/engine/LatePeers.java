@@ -53,7 +53,8 @@ public final class LatePeers {
     return graphs.topology().map(found -> found.costs().allowsPat()).orElse(true);
   }
 
-  private static boolean exist(Settings settings, List<PeerInfo> peers) {
+  /** True if ranks connect late where they can: the same on all ranks. */
+  public static boolean exist(Settings settings, List<PeerInfo> peers) {
     Device.Kind kind = peers.get(0).deviceKind();
     return peers.stream().allMatch(peer -> peer.deviceKind() == kind)
         && ScaleSettings.connectsLate(settings, kind, peers.size());

@@ -1,7 +1,7 @@
 package org.nccl4j.device.cuda.rma;
 
-import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
@@ -29,7 +29,7 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
   private final int slotBytes;
   private final GpuStream stream;
   private final RmaSpace.Targets targets;
-  private final List<From> froms = new ArrayList<>();
+  private final List<From> froms = new CopyOnWriteArrayList<>();
   private final AtomicLongArray arrived;
 
   /** One rank's messages. */
@@ -89,6 +89,12 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
       throw e;
     }
     words = puts.words();
+  }
+
+  @Override
+  public void connect(int rank, Connection send, Connection recv) {
+    puts.connect(rank, send);
+    froms.add(new From(rank, recv));
   }
 
   /** The other direction. */

@@ -1,10 +1,10 @@
 package org.nccl4j.device.cuda.rma;
 
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.connection.Connection;
@@ -41,11 +41,9 @@ public final class RmaSender implements AutoCloseable {
 
   private final Gpu gpu;
   private final KernelCommunicatorSpec spec;
-  private final List<Connection> sends;
-  private final List<HostVisibleEnd> ends = new ArrayList<>();
 
-  /** By rank; null where all data go through slots. */
-  private final ExposedPuts[] exposed;
+  /** By rank; null where there is none yet. Any thread. */
+  private final AtomicReferenceArray<To> tos;
 
   private final RmaFlags words;
   private final int room;
@@ -63,21 +61,39 @@ public final class RmaSender implements AutoCloseable {
   private final StallDetector watch = new StallDetector();
   private volatile boolean released;
 
+  /**
+   * The connection to a rank.
+   *
+   * @param data address of what the stream writes
+   * @param end for the processor
+   * @param exposed null where all data go through slots
+   */
+  private record To(long data, HostVisibleEnd end, ExposedPuts exposed) {}
+
   RmaSender(Gpu gpu, KernelCommunicatorSpec spec, RmaSpace space) {
     this.gpu = gpu;
     this.spec = spec;
-    this.sends = space.sends();
-    ConnectionLayout layout = spec.layout();
-    exposed = new ExposedPuts[sends.size()];
-    for (Connection send : sends) {
-      exposed[ends.size()] =
-          send != null && send.exposed() instanceof ExposedPuts puts ? puts : null;
-      ends.add(send == null ? null : new HostVisibleEnd(gpu, send, layout));
+    int n = space.sends().size();
+    tos = new AtomicReferenceArray<>(n);
+    room = spec.layout().simpleSlotBytes() / ConnectionLayout.CHANNELS - RmaMessage.HEADER;
+    sent = new AtomicLongArray(n);
+    awaited = new AtomicLongArray(n);
+    for (int rank = 0; rank < n; rank++) {
+      if (space.sends().get(rank) != null) {
+        connect(rank, space.sends().get(rank));
+      }
     }
-    room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RmaMessage.HEADER;
-    sent = new AtomicLongArray(sends.size());
-    awaited = new AtomicLongArray(sends.size());
-    words = new RmaFlags(gpu, sends.size());
+    words = new RmaFlags(gpu, n);
+  }
+
+  /** As {@link RmaSpace.Arrivals#connect}; a failed communicator puts nothing any more. */
+  void connect(int rank, Connection send) {
+    ExposedPuts exposed = send.exposed() instanceof ExposedPuts puts ? puts : null;
+    HostVisibleEnd end = new HostVisibleEnd(gpu, send, spec.layout());
+    tos.set(rank, new To(send.data().address(), end, exposed));
+    if (released && exposed != null) {
+      exposed.end(); // release may have looked before it was there
+    }
   }
 
   /** Why a device cannot do this. */
@@ -121,7 +137,7 @@ public final class RmaSender implements AutoCloseable {
   }
 
   private boolean exposes(OneSidedWork.RemotePut put) {
-    ExposedPuts to = exposed[put.rank()];
+    ExposedPuts to = tos.get(put.rank()).exposed;
     return put.bytes() > 0
         && to != null
         && to.takes(put.bytes())
@@ -131,9 +147,10 @@ public final class RmaSender implements AutoCloseable {
   /** The data are all behind the message. The source is in use until they have been sent. */
   private void expose(OneSidedWork.RemotePut put, GpuStream stream) {
     int rank = put.rank();
+    To to = tos.get(rank);
     message(put, 0, 0, put.bytes(), stream);
-    long end = exposed[rank].add(sent.get(rank), put.source(), 0, put.bytes());
-    write(stream, sends.get(rank).data().address() + ConnectionLayout.TAIL, end);
+    long end = to.exposed.add(sent.get(rank), put.source(), 0, put.bytes());
+    write(stream, to.data + ConnectionLayout.TAIL, end);
     sent.set(rank, end);
     begin(rank, /* signal= */ false, stream);
     await(stream, RmaFlags.credit(rank), end);
@@ -152,7 +169,7 @@ public final class RmaSender implements AutoCloseable {
   private void message(
       OneSidedWork.RemotePut put, long done, int part, long behind, GpuStream stream) {
     int rank = put.rank();
-    long data = sends.get(rank).data().address();
+    long data = tos.get(rank).data;
     long step = sent.get(rank);
     awaitCredit(rank, step, stream);
     long slot = data + spec.layout().simple(step);
@@ -222,10 +239,9 @@ public final class RmaSender implements AutoCloseable {
    */
   int giveCredit() {
     int more = 0;
-    for (int rank = 0; rank < ends.size(); rank++) {
-      HostVisibleEnd end = ends.get(rank);
-      if (end != null && sent.get(rank) > 0) {
-        long head = end.head();
+    for (int rank = 0; rank < tos.length(); rank++) {
+      if (sent.get(rank) > 0) {
+        long head = tos.get(rank).end.head();
         long known = words.loadAcquire(RmaFlags.credit(rank));
         if (head > known) {
           publish(RmaFlags.credit(rank), head);
@@ -277,9 +293,10 @@ public final class RmaSender implements AutoCloseable {
   /** Ends all waits, now and from now on: the communicator has failed. */
   public void release() {
     released = true;
-    for (int rank = 0; rank < sends.size(); rank++) {
-      if (exposed[rank] != null) {
-        exposed[rank].end();
+    for (int rank = 0; rank < tos.length(); rank++) {
+      To to = tos.get(rank);
+      if (to != null && to.exposed != null) {
+        to.exposed.end();
       }
       words.storeRelease(RmaFlags.credit(rank), sent.get(rank));
       words.storeRelease(RmaFlags.signals(rank), awaited.get(rank));

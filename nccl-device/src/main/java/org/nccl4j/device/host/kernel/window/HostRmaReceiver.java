@@ -16,7 +16,11 @@ import org.nccl4j.device.kernel.RmaSpace;
  * Owned by the thread that gives the communicator's proxy its turn.
  */
 public final class HostRmaReceiver implements RmaSpace.Arrivals {
-  private final RecvEnd[] recvs;
+  private final ConnectionLayout layout;
+
+  /** By rank; null where there is none yet. Replaced, never changed. */
+  private volatile RecvEnd[] recvs;
+
   private final HostRmaSender puts;
   private final RmaSpace.Windows windows;
   private final HostMemory signals;
@@ -43,20 +47,31 @@ public final class HostRmaReceiver implements RmaSpace.Arrivals {
 
   public HostRmaReceiver(
       int rank, RmaSpace space, ConnectionLayout layout, HostMemory signals, HostRmaSender puts) {
+    this.layout = layout;
     this.puts = puts;
     this.windows = space.windows();
     this.signals = signals;
     this.targets =
         new RmaSpace.Targets(rank, windows, layout.simpleSlotBytes() - RmaMessage.HEADER);
     this.slotBytes = layout.simpleSlotBytes();
-    this.recvs = new RecvEnd[space.recvs().size()];
-    this.behinds = new Behind[recvs.length];
-    for (int peer = 0; peer < recvs.length; peer++) {
+    int n = space.recvs().size();
+    RecvEnd[] ends = new RecvEnd[n];
+    this.behinds = new Behind[n];
+    for (int peer = 0; peer < n; peer++) {
       Connection from = space.recvs().get(peer);
-      recvs[peer] = from == null ? null : new RecvEnd(peer, from, layout);
+      ends[peer] = from == null ? null : new RecvEnd(peer, from, layout);
       behinds[peer] = new Behind();
     }
-    this.signalled = new long[recvs.length];
+    this.recvs = ends;
+    this.signalled = new long[n];
+  }
+
+  @Override
+  public synchronized void connect(int rank, Connection send, Connection recv) {
+    puts.connect(rank, send);
+    RecvEnd[] more = recvs.clone();
+    more[rank] = new RecvEnd(rank, recv, layout);
+    recvs = more;
   }
 
   @Override
@@ -163,8 +178,7 @@ public final class HostRmaReceiver implements RmaSpace.Arrivals {
 
   @Override
   public long arrived(int peer) {
-    return recvs[peer] == null
-        ? 0
-        : AtomicWords.loadAcquire(recvs[peer].creditMemory(), ConnectionLayout.HEAD);
+    RecvEnd end = recvs[peer];
+    return end == null ? 0 : AtomicWords.loadAcquire(end.creditMemory(), ConnectionLayout.HEAD);
   }
 }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.kernel.window;
 
 import java.nio.ByteBuffer;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
@@ -21,7 +22,15 @@ import org.nccl4j.device.kernel.RmaSpace;
  * owned by the thread that runs the communicator's current kernel.
  */
 public final class HostRmaSender {
+  private final ConnectionLayout layout;
+  private final ConnectionTable kernels;
+
+  /** By rank; null where there is none yet. Any thread. */
+  private final AtomicReferenceArray<Connection> connections;
+
+  /** The ends that puts have used, by rank; null for others. Of the thread that prepares. */
   private final SendEnd[] sends;
+
   private final HostMemory signals;
   private final SpinWait waiter;
   private final int slotBytes;
@@ -44,14 +53,10 @@ public final class HostRmaSender {
       SpinWait waiter,
       ConnectionTable kernels) {
     int n = space.sends().size();
+    this.layout = layout;
+    this.kernels = kernels;
+    this.connections = new AtomicReferenceArray<>(space.sends().toArray(Connection[]::new));
     this.sends = new SendEnd[n];
-    for (int rank = 0; rank < n; rank++) {
-      Connection to = space.sends().get(rank);
-      sends[rank] = to == null ? null : new SendEnd(rank, to, layout);
-      if (to != null) {
-        kernels.exposeThrough(sends[rank]);
-      }
-    }
     this.signals = signals;
     this.waiter = waiter;
     this.slotBytes = layout.simpleSlotBytes();
@@ -65,8 +70,22 @@ public final class HostRmaSender {
   }
 
   public Kernel of(OneSidedWork.RemotePut put) {
+    SendEnd end = end(put.rank());
     HostMemory source = put.bytes() == 0 ? null : HostMemory.of(put.source());
-    return (send, recv) -> put(source, put);
+    return (send, recv) -> put(end, source, put);
+  }
+
+  private SendEnd end(int rank) {
+    if (sends[rank] == null) {
+      sends[rank] = new SendEnd(rank, connections.get(rank), layout);
+      kernels.exposeThrough(sends[rank]);
+    }
+    return sends[rank];
+  }
+
+  /** As {@link RmaSpace.Arrivals#connect}. */
+  void connect(int rank, Connection send) {
+    connections.set(rank, send);
   }
 
   /**
@@ -74,8 +93,7 @@ public final class HostRmaSender {
    * is exposed has been sent, the source may be written again.
    */
   @HotPath
-  private void put(HostMemory source, OneSidedWork.RemotePut put) {
-    SendEnd end = sends[put.rank()];
+  private void put(SendEnd end, HostMemory source, OneSidedWork.RemotePut put) {
     long done = 0;
     do {
       long rest = put.bytes() - done;
@@ -135,8 +153,9 @@ public final class HostRmaSender {
 
   /** Messages sent to a rank so far, the steps behind them included. */
   long sent(int rank) {
-    return sends[rank] == null
+    Connection to = connections.get(rank);
+    return to == null
         ? 0
-        : AtomicWords.loadAcquire(sends[rank].memory(), ConnectionLayout.TAIL);
+        : AtomicWords.loadAcquire(HostMemory.of(to.data()), ConnectionLayout.TAIL);
   }
 }
