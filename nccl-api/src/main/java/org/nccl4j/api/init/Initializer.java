@@ -291,7 +291,12 @@ public final class Initializer {
         verified.late().isEmpty() && !mayLack
             ? null
             : new RuntimeConnections(
-                request.name(), peers, ranks.members().points(), verified, bootstrap);
+                request.name(),
+                peers,
+                ranks.members().points(),
+                verified,
+                List.copyOf(transports),
+                bootstrap);
     List<ProxyHandler> handlers = verified.links().proxyHandlers();
     Probing probing = probing(plugins, ranks, verified);
     RankCapabilities own =

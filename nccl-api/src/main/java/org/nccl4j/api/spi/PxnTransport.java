@@ -5,7 +5,7 @@ import java.util.OptionalInt;
 /**
  * A transport whose ranks forward data of other ranks of their host (PXN), according to {@link
  * TransportContext#egressTo}. The engine gives the forwarding rank the sender's handle and connects
- * it as it does the rank's own connectors.
+ * it as it does the rank's own connectors, when the communicator is created or later.
  */
 public interface PxnTransport extends Transport {
   /**
@@ -14,6 +14,14 @@ public interface PxnTransport extends Transport {
    * handle.
    */
   OptionalInt relay(Connector sender);
+
+  /**
+   * The end that sends to a peer by this rank's own means, in the place of one that names another
+   * rank, which has left.
+   *
+   * @throws org.nccl4j.device.NcclException as {@link #sender}
+   */
+  Connector ownSender(PeerInfo peer);
 
   /**
    * The sending end of a connection between two other ranks, whose sender has named this rank to

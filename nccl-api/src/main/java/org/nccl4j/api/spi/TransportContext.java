@@ -69,7 +69,7 @@ public interface TransportContext extends NetContext {
   /**
    * True if this rank and another rank are not connected when the communicator is created, but when
    * an operation first needs it: over a network, among very many ranks, where no ring or tree leads
-   * from one to the other. The same on both ranks. No other rank carries their data.
+   * from one to the other. The same on both ranks.
    */
   default boolean connectsLate(int peer) {
     return false;

@@ -34,6 +34,8 @@ import org.nccl4j.it.api.RankJvm;
 class PxnTest {
   private static final String TOGETHER = "0,1,2,3";
 
+  private static final List<String> EIGHT = List.of("-Dnccl4j.ranks=8");
+
   /** Rank 1, which sends for rank 0, in a process of its own. */
   private static final String ONE = "1 0,2,3";
 
@@ -104,9 +106,13 @@ class PxnTest {
 
   /** Processes with ranks each, once their communicators are made. */
   private void start(String ranks, String... settings) throws Exception {
+    start(List.of(), ranks, settings);
+  }
+
+  private void start(List<String> options, String ranks, String... settings) throws Exception {
     String id = UniqueId.create().toString();
     for (String each : ranks.split(" ")) {
-      new Worker(id, each, List.of(), Arrays.asList(settings));
+      new Worker(id, each, options, Arrays.asList(settings));
     }
     for (Worker worker : workers) {
       assertEquals("made", worker.next());
@@ -178,6 +184,55 @@ class PxnTest {
     }
     assertEquals(4, sent.size(), sent.toString());
     close();
+  }
+
+  /** Some pairs of these ranks are connected at their first message. */
+  @ParameterizedTest
+  @ValueSource(strings = {"0,1,2,3,4,5,6,7", "0,2,4,6 1,3,5,7"})
+  void dataOfLateConnectionsLeaveByTheRailOfTheReceiverToo(String processes) throws Exception {
+    start(EIGHT, processes);
+    sent();
+    for (int peer = 2; peer < 8; peer++) {
+      int relay = peer % 2;
+      String way = "rank %d by rail%d".formatted(relay, relay);
+      all("message %d %d 150007".formatted(1 - relay, peer), "done");
+      assertEquals(Map.of(way, 150_007L), sent(), "to rank " + peer);
+    }
+    all("collectives", "done");
+    for (String way : sent().keySet()) {
+      int rank = Integer.parseInt(way.split(" ")[1]);
+      assertEquals("rank %d by rail%d".formatted(rank, rank % 2), way);
+    }
+    close();
+  }
+
+  /** Rank 1, by whose card rank 0 would send, has closed before the two were connected. */
+  @Test
+  void whereTheOtherHasClosedALateConnectionSendsByTheOwnCard() throws Exception {
+    start(EIGHT, "0,1,2,3,4,5,6,7");
+    assertEquals("done", workers.get(0).ask("close 1"));
+    sent();
+    int own = 0;
+    for (int peer = 3; peer < 8; peer += 2) {
+      all("message 0 %d 150007".formatted(peer), "done");
+      Map<String, Long> sent = sent();
+      assertEquals(List.of(150_007L), List.copyOf(sent.values()), sent.toString());
+      own += sent.keySet().iterator().next().startsWith("rank 0 by ") ? 1 : 0;
+    }
+    assertTrue(own > 0, "no pair is connected late");
+    close();
+  }
+
+  /** Rank 1, by whose card rank 0 would send, has died before the two were connected. */
+  @Test
+  void whereTheOtherHasDiedItIsNamed() throws Exception {
+    start(EIGHT, "1 0,2,3,4,5,6,7");
+    workers.get(0).process.destroyForcibly().waitFor();
+    String said = "done";
+    for (int peer = 3; peer < 8 && said.equals("done"); peer += 2) {
+      said = workers.get(1).ask("message 0 %d 150007".formatted(peer));
+    }
+    assertTrue(said.contains("rank 1"), said);
   }
 
   @Test

@@ -24,12 +24,12 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /**
- * A program that is some of four ranks on two hosts of two GPUs, which are beside a rail each, as a
- * topology file says. It does what it is told on its standard input, a line each, and says when it
- * has done so.
+ * A program that is some of the ranks on hosts of two GPUs, which are beside a rail each, as a
+ * topology file says: four, or as many as the property nccl4j.ranks says. It does what it is told
+ * on its standard input, a line each, and says when it has done so.
  */
 final class RailRanks {
-  private static final int RANKS = 4;
+  private static final int RANKS = Integer.getInteger("nccl4j.ranks", 4);
   private static final int PATIENCE_SECONDS = 300;
 
   private final List<Integer> ranks = new ArrayList<>();

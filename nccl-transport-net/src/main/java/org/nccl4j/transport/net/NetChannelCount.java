@@ -31,7 +31,7 @@ public final class NetChannelCount {
   }
 
   /** Returns the number of the connections that are made with the communicator. */
-  static int atCreation(TransportContext context) {
+  private static int atCreation(TransportContext context) {
     return of(context, context.peers().size(), context.netChannels());
   }
 

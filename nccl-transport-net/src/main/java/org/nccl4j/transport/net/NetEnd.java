@@ -93,8 +93,15 @@ public abstract class NetEnd implements NetConnector {
    * @param card what it goes by
    * @param reads whether the card reads from the slots, and does not write into them
    * @param which its connection among those of the two ranks
+   * @param channels of the connection
    */
-  NetEnd(TransportContext context, PeerInfo peer, NicChoice card, boolean reads, int which) {
+  NetEnd(
+      TransportContext context,
+      PeerInfo peer,
+      NicChoice card,
+      boolean reads,
+      int which,
+      int channels) {
     this.peer = peer;
     this.context = context;
     this.card = card;
@@ -102,15 +109,13 @@ public abstract class NetEnd implements NetConnector {
     this.which = which;
     this.gpu = context.device() instanceof CudaDevice;
     this.lines = gpu && which == OPERATIONS && card.net().carriesNotes();
-    this.channels = gpu ? channels(context, peer, card) : 1;
+    this.channels = channels;
     this.memory = card.memory(reads, channels).orElseGet(this::hostMemory);
   }
 
-  /** Ranks connect with those that carry for them when the communicator is created. */
-  private static int channels(TransportContext context, PeerInfo peer, NicChoice card) {
-    return card.shared()
-        ? NetChannelCount.atCreation(context)
-        : NetChannelCount.of(context, peer.rank());
+  /** The channels of this rank's own connections with a peer. */
+  static int channels(TransportContext context, PeerInfo peer) {
+    return context.device() instanceof CudaDevice ? NetChannelCount.of(context, peer.rank()) : 1;
   }
 
   private EndMemory hostMemory() {

@@ -26,8 +26,8 @@ abstract class NetSendEnd extends NetEnd {
 
   private volatile boolean made;
 
-  NetSendEnd(NicChoice card, TransportContext context, PeerInfo peer, int which) {
-    super(context, peer, card, true, which);
+  NetSendEnd(NicChoice card, TransportContext context, PeerInfo peer, int which, int channels) {
+    super(context, peer, card, true, which, channels);
     this.card = card;
   }
 

@@ -85,7 +85,7 @@ final class NetTransport implements PxnTransport {
     }
     try {
       Net by = opened(net);
-      Optional<PxnRoutes.Route> relay = relay(peer, net, by);
+      Optional<PxnRoutes.Route> relay = routes.relay(peer, net, by);
       return relay.isPresent()
           ? ", " + relay.get().describe()
           : slots == null ? zeroCopy() : ", by " + card(by, peer).describe();
@@ -184,28 +184,25 @@ final class NetTransport implements PxnTransport {
     return channels * net(peer).descriptorsOfPair();
   }
 
-  /**
-   * The other rank that sends to a peer; none later than at the creation, when all ranks connect.
-   */
-  private Optional<PxnRoutes.Route> relay(PeerInfo peer, String name, Net net) {
-    return context.connectsLate(peer.rank()) ? Optional.empty() : routes.relay(peer, name, net);
-  }
-
   @Override
   public Connector sender(PeerInfo peer) {
     Net net = net(peer);
     String name = common(peer).orElseThrow();
-    Optional<PxnRoutes.Route> relay = relay(peer, name, net);
-    return kept(
-        relay.isPresent()
-            ? new PxnSender(context, peer, relay.get(), mail, name, net.carriesNotes())
-            : new SendConnector(card(net, peer), context, peer, NetEnd.OPERATIONS));
+    Optional<PxnRoutes.Route> relay = routes.relay(peer, name, net);
+    return relay.isPresent()
+        ? kept(new PxnSender(context, peer, relay.get(), mail, name, net.carriesNotes()))
+        : ownSender(peer);
+  }
+
+  @Override
+  public Connector ownSender(PeerInfo peer) {
+    return kept(new SendConnector(card(net(peer), peer), context, peer, NetEnd.OPERATIONS));
   }
 
   @Override
   public Connector receiver(PeerInfo peer) {
     Net net = net(peer);
-    boolean pair = relay(peer, common(peer).orElseThrow(), net).isEmpty();
+    boolean pair = routes.relay(peer, common(peer).orElseThrow(), net).isEmpty();
     return kept(new RecvConnector(nearest(net), context, peer, pair, NetEnd.OPERATIONS));
   }
 

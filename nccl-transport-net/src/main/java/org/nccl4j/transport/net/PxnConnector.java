@@ -32,7 +32,7 @@ final class PxnConnector extends NetSendEnd {
       PeerInfo to,
       PxnRequest request,
       PxnMail mail) {
-    super(card, context, to, OPERATIONS);
+    super(card, context, to, OPERATIONS, request.channels());
     this.from = from;
     this.request = request;
     this.mail = mail;

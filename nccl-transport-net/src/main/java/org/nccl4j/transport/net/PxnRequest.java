@@ -10,15 +10,17 @@ import org.nccl4j.device.RemoteException;
  * A rank's request to another rank of its host to send for it: the handle of its connector.
  *
  * @param number of the request, by which what comes is told from the rest
+ * @param channels of the connection
  * @param net the network
  * @param device the network's device
  * @param mailbox where the memory's file descriptors go
  */
-record PxnRequest(int number, String net, String device, String mailbox) {
-  private static final int FIELDS = 4;
+record PxnRequest(int number, int channels, String net, String device, String mailbox) {
+  private static final int FIELDS = 5;
 
   byte[] toBytes() {
-    return String.join("\n", Integer.toString(number), net, device, mailbox)
+    return String.join(
+            "\n", Integer.toString(number), Integer.toString(channels), net, device, mailbox)
         .getBytes(StandardCharsets.UTF_8);
   }
 
@@ -30,9 +32,18 @@ record PxnRequest(int number, String net, String device, String mailbox) {
   static PxnRequest fromBytes(int rank, byte[] bytes) {
     String[] fields = new String(bytes, StandardCharsets.UTF_8).split("\n", -1);
     try {
-      if (fields.length == FIELDS && fields[0].matches("[0-9]{1,9}")) {
-        return new PxnRequest(
-            Integer.parseInt(fields[0]), fields[1], fields[2], Path.of(fields[3]).toString());
+      if (fields.length == FIELDS
+          && fields[0].matches("[0-9]{1,9}")
+          && fields[1].matches("[0-9]{1,2}")) {
+        int channels = Integer.parseInt(fields[1]);
+        if (channels >= 1 && channels <= NetChannelCount.MOST) {
+          return new PxnRequest(
+              Integer.parseInt(fields[0]),
+              channels,
+              fields[2],
+              fields[3],
+              Path.of(fields[4]).toString());
+        }
       }
     } catch (InvalidPathException e) {
       throw notUnderstood(rank, e);

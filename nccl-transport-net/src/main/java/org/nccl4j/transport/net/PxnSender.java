@@ -9,7 +9,6 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.connection.Connection;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.transport.net.memory.SharedEnd;
 
 /**
@@ -48,9 +47,8 @@ final class PxnSender implements NetConnector {
     this.relay = route.rank();
     this.mail = mail;
     this.lines = lines;
-    this.channels =
-        context.device() instanceof CudaDevice ? NetChannelCount.atCreation(context) : 1;
-    this.request = new PxnRequest(mail.nextRequest(), net, route.device(), mail.path());
+    this.channels = NetEnd.channels(context, peer);
+    this.request = new PxnRequest(mail.nextRequest(), channels, net, route.device(), mail.path());
   }
 
   @Override

@@ -33,7 +33,7 @@ final class RecvConnector extends NetEnd {
    * @param which its connection among those of the two ranks
    */
   RecvConnector(NicChoice card, TransportContext context, PeerInfo peer, boolean pair, int which) {
-    super(context, peer, card, false, which);
+    super(context, peer, card, false, which, channels(context, peer));
     via = card.via();
     boolean complete = false;
     try {

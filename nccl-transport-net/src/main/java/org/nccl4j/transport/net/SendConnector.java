@@ -7,7 +7,7 @@ import org.nccl4j.api.spi.TransportContext;
 /** The sending end of this rank's own connection. */
 final class SendConnector extends NetSendEnd {
   SendConnector(NicChoice card, TransportContext context, PeerInfo peer, int which) {
-    super(card, context, peer, which);
+    super(card, context, peer, which, channels(context, peer));
   }
 
   /**

@@ -14,13 +14,22 @@ import org.nccl4j.device.RemoteException;
 class PxnRequestTest {
   @Test
   void whatIsAskedIsUnderstood() {
-    PxnRequest asked = new PxnRequest(12, "IB", "mlx5_3:1", "/tmp/a b/c.sock");
+    PxnRequest asked = new PxnRequest(12, 2, "IB", "mlx5_3:1", "/tmp/a b/c.sock");
     assertEquals(asked, PxnRequest.fromBytes(0, asked.toBytes()));
   }
 
   @ParameterizedTest
   @ValueSource(
-      strings = {"", "12", "12\nIB\nmlx5_3", "-1\nIB\na\n/b", "1234567890\nIB\na\n/b", "x\n\n\n"})
+      strings = {
+        "",
+        "12",
+        "12\n2\nIB\nmlx5_3",
+        "-1\n2\nIB\na\n/b",
+        "1234567890\n2\nIB\na\n/b",
+        "12\n0\nIB\na\n/b",
+        "12\n17\nIB\na\n/b",
+        "x\n\n\n\n"
+      })
   void whatIsNotIsRefused(String text) {
     RemoteException e =
         assertThrows(
@@ -31,7 +40,7 @@ class PxnRequestTest {
 
   @Test
   void aPathThatIsNoneIsRefused() {
-    byte[] bytes = "1\nIB\na\n/b\0c".getBytes(StandardCharsets.UTF_8);
+    byte[] bytes = "1\n2\nIB\na\n/b\0c".getBytes(StandardCharsets.UTF_8);
     assertThrows(RemoteException.class, () -> PxnRequest.fromBytes(7, bytes));
   }
 }

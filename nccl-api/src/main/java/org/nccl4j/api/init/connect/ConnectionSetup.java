@@ -202,7 +202,7 @@ public final class ConnectionSetup {
           .forEach(
               (to, offer) -> {
                 Connector relay =
-                    forwarder(offer.transport(), from, transports)
+                    forwarder(rank, offer.transport(), from, transports)
                         .relay(peers.get(from), peers.get(to), offer.sender());
                 relays.put(from + " to " + to, relay);
                 pending.add(new Pending(relay, offer(told, to, from).receiver(), to));
@@ -211,8 +211,13 @@ public final class ConnectionSetup {
     return pending;
   }
 
-  private PxnTransport forwarder(
-      String name, int from, List<TransportRoutes.NamedTransport> transports) {
+  /**
+   * A rank's transport that forwards another's data.
+   *
+   * @throws InvalidUsageException if it has none of the name
+   */
+  static PxnTransport forwarder(
+      int rank, String name, int from, List<TransportRoutes.NamedTransport> transports) {
     return transports.stream()
         .filter(named -> named.name().equals(name))
         .map(TransportRoutes.NamedTransport::transport)

@@ -13,12 +13,15 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.PxnTransport;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
@@ -39,10 +42,15 @@ import org.nccl4j.device.support.Patience;
  * once the first window is registered. Both kinds are made alike, so a put connects the two ranks
  * that it is between and no others; a call that comes before the window waits for it.
  *
+ * <p>A rank whose data leave through another rank of its host (PXN) calls that one too, with both
+ * handles, once it has the receiver's. If that rank has closed, the sender uses its own device.
+ *
  * <p>All fields are guarded by the lock of the rank's transports, which is not held while other
  * ranks are called and answered: they may be of this process. Any thread.
  */
 public final class RuntimeConnections implements PeerConnector {
+  private static final System.Logger LOG = DebugLog.of("NET");
+
   /** Calls of this rank that are under way at a time. */
   private static final int MOST_CALLS = 32;
 
@@ -51,6 +59,10 @@ public final class RuntimeConnections implements PeerConnector {
 
   private static final byte PUTS = 1;
   private static final int KINDS = 2;
+
+  /** In a call to a rank of this host that is to forward this rank's data. */
+  private static final byte RELAY = 2;
+
   private static final int HEADER_BYTES = Integer.BYTES + 1;
 
   private static final long POLL_NANOS = 50_000;
@@ -62,8 +74,12 @@ public final class RuntimeConnections implements PeerConnector {
   /** A step does not wait for other ranks. */
   private static final Duration LONGEST_STEP = Duration.ofSeconds(5);
 
+  /** The answer of a rank that forwards. */
+  private static final byte[] FORWARDS = {1};
+
   private final String name;
   private final List<PeerInfo> peers;
+  private final List<TransportRoutes.NamedTransport> transports;
   private final List<byte[]> points;
   private final Bootstrap bootstrap;
   private final Object lock;
@@ -86,6 +102,12 @@ public final class RuntimeConnections implements PeerConnector {
   /** Work to be done without the lock. */
   private List<Runnable> outside = new ArrayList<>();
 
+  /** Links whose sender waits for a rank that is to be asked to forward. */
+  private final Queue<Link> unasked = new ArrayDeque<>();
+
+  /** Ends by which this rank forwards data of others that are not connected. */
+  private final List<Relay> relaying = new ArrayList<>();
+
   private int callsUnderWay;
   private ProxyThread proxy;
   private Consumer<NcclException> onFailure;
@@ -98,6 +120,9 @@ public final class RuntimeConnections implements PeerConnector {
 
   private record Call(byte[] request, Consumer<byte[]> answer) {}
 
+  /** This rank's end of a connection that it forwards the data of, with the receiver's handle. */
+  private record Relay(Connector end, byte[] receiver, Call call) {}
+
   /** The links of one kind, by peer. */
   private record Kind(byte number, LateEnds ends, Map<Integer, Link> links) {}
 
@@ -107,20 +132,20 @@ public final class RuntimeConnections implements PeerConnector {
     final int peer;
     Connector sender;
     Connector receiver;
+    ConnectHandles.Offer own;
     byte[] offer;
     ConnectHandles.Offer theirs;
-    CompletableFuture<byte[]> call;
+    final List<CompletableFuture<byte[]>> calls = new ArrayList<>();
     boolean senderDone;
+
+    /** True if a rank that was to forward has left before it did. */
+    boolean isRelayGone;
+
     boolean connected;
 
     Link(Kind kind, int peer) {
       this.kind = kind;
       this.peer = peer;
-    }
-
-    boolean progress() {
-      senderDone = senderDone || sender.connect(theirs.receiver());
-      return receiver.connect(theirs.sender()) && senderDone;
     }
 
     @Override
@@ -138,14 +163,17 @@ public final class RuntimeConnections implements PeerConnector {
    * @param name of the communicator
    * @param points meeting points of all ranks, by rank
    * @param verified which ranks are connected late, and how
+   * @param transports all that this rank has
    */
   public RuntimeConnections(
       String name,
       List<PeerInfo> peers,
       List<byte[]> points,
       VerifiedConnections verified,
+      List<TransportRoutes.NamedTransport> transports,
       Bootstrap bootstrap) {
     this.name = name;
+    this.transports = transports;
     this.peers = peers;
     this.points = points;
     this.bootstrap = bootstrap;
@@ -367,7 +395,12 @@ public final class RuntimeConnections implements PeerConnector {
 
   private boolean isWork() {
     return failure == null
-        && !(calls.isEmpty() && wanted.isEmpty() && connecting.isEmpty() && callsUnderWay == 0);
+        && !(calls.isEmpty()
+            && wanted.isEmpty()
+            && unasked.isEmpty()
+            && connecting.isEmpty()
+            && relaying.isEmpty()
+            && callsUnderWay == 0);
   }
 
   private void run() {
@@ -430,11 +463,16 @@ public final class RuntimeConnections implements PeerConnector {
       answer(calls.remove());
       any = true;
     }
+    while (callsUnderWay < MOST_CALLS && !unasked.isEmpty()) {
+      ask(unasked.remove());
+      any = true;
+    }
     while (callsUnderWay < MOST_CALLS && !wanted.isEmpty()) {
       call(wanted.remove());
       any = true;
     }
-    List<Link> done = connecting.stream().filter(Link::progress).toList();
+    any |= relaying.removeIf(this::forwards);
+    List<Link> done = connecting.stream().filter(this::progress).toList();
     done.forEach(this::connected);
     connecting.removeAll(done);
     return any || !done.isEmpty();
@@ -446,16 +484,18 @@ public final class RuntimeConnections implements PeerConnector {
       LateEnds ends = link.kind.ends;
       link.sender = ends.sender(link.peer);
       link.receiver = ends.receiver(link.peer);
-      ConnectHandles.Offer own =
-          ConnectHandles.Offer.of(link.sender, link.receiver, ends.route(link.peer));
-      byte[] offer = ConnectHandles.toBytes(Map.of(link.peer, own));
-      link.offer =
-          ByteBuffer.allocate(HEADER_BYTES + offer.length)
-              .putInt(bootstrap.rank())
-              .put(link.kind.number)
-              .put(offer)
-              .array();
+      link.own = ConnectHandles.Offer.of(link.sender, link.receiver, ends.route(link.peer));
+      link.offer = call(link.kind.number, link.peer, link.own);
     }
+  }
+
+  private byte[] call(byte number, int peer, ConnectHandles.Offer offer) {
+    byte[] handles = ConnectHandles.toBytes(Map.of(peer, offer));
+    return ByteBuffer.allocate(HEADER_BYTES + handles.length)
+        .putInt(bootstrap.rank())
+        .put(number)
+        .put(handles)
+        .array();
   }
 
   private void call(Link link) {
@@ -464,20 +504,90 @@ public final class RuntimeConnections implements PeerConnector {
     }
     begin(link);
     callsUnderWay++;
-    outside.add(() -> callNow(link));
+    outside.add(
+        () -> callNow(link, link.peer, link.offer, (answer, error) -> called(link, answer, error)));
   }
 
-  private void callNow(Link link) {
-    CompletableFuture<byte[]> call = bootstrap.call(points.get(link.peer), link.offer);
+  /**
+   * Asks a rank of this host to forward what a link's sender sends (PXN): a second kind of call,
+   * which it answers once it has connected to the receiver and has handed its memory over.
+   */
+  private void ask(Link link) {
+    ConnectHandles.Offer own = link.own;
+    byte[] request =
+        call(
+            RELAY,
+            link.peer,
+            new ConnectHandles.Offer(
+                own.sender(), link.theirs.receiver(), own.relay(), own.transport()));
+    callsUnderWay++;
+    outside.add(
+        () -> callNow(link, own.relay(), request, (answer, error) -> asked(link, error != null)));
+  }
+
+  private void callNow(
+      Link link, int rank, byte[] request, BiConsumer<byte[], Throwable> listener) {
+    CompletableFuture<byte[]> call = bootstrap.call(points.get(rank), request);
     boolean over;
     synchronized (lock) {
-      link.call = call;
+      link.calls.add(call);
       over = stopped || failure != null;
     }
-    call.whenComplete((answer, error) -> called(link, answer, error));
+    call.whenComplete(listener);
     if (over) {
       call.cancel(false);
     }
+  }
+
+  /** A rank that is to forward has answered, or has left. */
+  private void asked(Link link, boolean left) {
+    synchronized (lock) {
+      callsUnderWay--;
+      link.isRelayGone = left;
+    }
+  }
+
+  /** Takes a call of a rank of this host whose data this rank is to forward. */
+  private void relay(Call call) {
+    int from = ByteBuffer.wrap(call.request).getInt();
+    if (from < 0 || from >= peers.size()) {
+      throw notUnderstood();
+    }
+    ConnectHandles.relayedBy(bootstrap.rank(), from, handles(call.request))
+        .forEach(
+            (to, offer) -> {
+              Connector end =
+                  ConnectionSetup.forwarder(bootstrap.rank(), offer.transport(), from, transports)
+                      .relay(peers.get(from), peers.get(to), offer.sender());
+              relaying.add(new Relay(end, offer.receiver(), call));
+            });
+  }
+
+  /** Lets a relay take its next step; true once it forwards. */
+  private boolean forwards(Relay relay) {
+    if (!relay.end.connect(relay.receiver)) {
+      return false;
+    }
+    proxy.attend(relay.end.proxy().stream().toList());
+    outside.add(() -> relay.call.answer.accept(FORWARDS));
+    return true;
+  }
+
+  /** Lets a link take its next step; true once both ends are connected. */
+  private boolean progress(Link link) {
+    link.senderDone = link.senderDone || link.sender.connect(link.theirs.receiver());
+    if (!link.senderDone && link.isRelayGone) {
+      PxnTransport by = (PxnTransport) link.kind.ends.route(link.peer).transport();
+      link.sender = by.ownSender(peers.get(link.peer));
+      link.isRelayGone = false;
+      LOG.log(
+          System.Logger.Level.DEBUG,
+          "rank {0} sends to rank {1} itself: rank {2}, which was to forward, has closed",
+          bootstrap.rank(),
+          link.peer,
+          link.own.relay());
+    }
+    return link.receiver.connect(link.theirs.sender()) && link.senderDone;
   }
 
   /** A call of this rank has ended. */
@@ -516,6 +626,10 @@ public final class RuntimeConnections implements PeerConnector {
   }
 
   private void answer(Call call) {
+    if (number(call.request) == RELAY) {
+      relay(call);
+      return;
+    }
     if (kind(call.request) == null) {
       early.add(call);
       return;
@@ -526,14 +640,22 @@ public final class RuntimeConnections implements PeerConnector {
 
   /** The kind of connections that handles are for; null where it is not known here yet. */
   private Kind kind(byte[] offer) {
-    if (offer.length < HEADER_BYTES) {
-      throw notUnderstood();
-    }
-    byte number = offer[Integer.BYTES];
+    byte number = number(offer);
     if (number < 0 || number >= KINDS) {
       throw notUnderstood();
     }
     return kinds[number];
+  }
+
+  private static byte number(byte[] call) {
+    if (call.length < HEADER_BYTES) {
+      throw notUnderstood();
+    }
+    return call[Integer.BYTES];
+  }
+
+  private static byte[] handles(byte[] call) {
+    return Arrays.copyOfRange(call, HEADER_BYTES, call.length);
   }
 
   /** Takes another rank's handles. */
@@ -543,15 +665,17 @@ public final class RuntimeConnections implements PeerConnector {
     if (kind == null || !kind.ends.has(peer)) {
       throw notUnderstood();
     }
-    byte[] handles = Arrays.copyOfRange(offer, HEADER_BYTES, offer.length);
     ConnectHandles.Offer theirs =
-        ConnectHandles.find(peer, handles, bootstrap.rank())
+        ConnectHandles.find(peer, handles(offer), bootstrap.rank())
             .orElseThrow(RuntimeConnections::notUnderstood);
     Link link = kind.links.computeIfAbsent(peer, absent -> new Link(kind, absent));
     begin(link);
     if (link.theirs == null) {
       link.theirs = theirs;
       connecting.add(link);
+      if (link.own.relay() >= 0) {
+        unasked.add(link);
+      }
     }
     return link;
   }
@@ -592,19 +716,17 @@ public final class RuntimeConnections implements PeerConnector {
     List<Runnable> ends = new ArrayList<>();
     calls.addAll(early);
     early.clear();
+    relaying.forEach(relay -> calls.add(relay.call));
+    relaying.clear();
     calls.forEach(call -> ends.add(() -> call.answer.accept(null)));
     calls.clear();
     for (Kind kind : kinds) {
       if (kind != null) {
-        kind.links.values().forEach(link -> end(link.call, ends));
+        kind.links.values().stream()
+            .flatMap(link -> link.calls.stream())
+            .forEach(call -> ends.add(() -> call.cancel(false)));
       }
     }
     return ends;
-  }
-
-  private static void end(CompletableFuture<byte[]> call, List<Runnable> ends) {
-    if (call != null) {
-      ends.add(() -> call.cancel(false));
-    }
   }
 }
