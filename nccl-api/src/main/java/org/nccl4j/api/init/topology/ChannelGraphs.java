@@ -45,6 +45,9 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
   /** Rings of searches, which the ranks of this process share. */
   private static final RecentResults<CommTopology, List<int[]>> RINGS = new RecentResults<>();
 
+  /** Digests of all ranks' parents in trees of searches, likewise. */
+  private static final RecentResults<CommTopology, Integer> PARENTS = new RecentResults<>();
+
   /** Settings that the planner reads itself, with algorithms that NCCL does not have. */
   public static final Set<String> PLANNERS =
       Set.of(Settings.NCCL_ALGO.name(), Settings.NCCL_PROTO.name());
@@ -269,18 +272,40 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
     for (int[] ring : rings) {
       way = 31 * way + Arrays.hashCode(ring);
     }
+    int parents = parents();
     int cost = topology.map(CommTopology::digest).orElse(0);
-    byte[] mine = ByteBuffer.allocate(8).putInt(way).putInt(cost).array();
+    byte[] mine = ByteBuffer.allocate(12).putInt(way).putInt(parents).putInt(cost).array();
     List<byte[]> all = bootstrap.allGather(mine);
     for (int rank = 0; rank < all.size(); rank++) {
       if (!Arrays.equals(all.get(rank), mine)) {
-        boolean rings = ByteBuffer.wrap(all.get(rank)).getInt() != way;
+        ByteBuffer theirs = ByteBuffer.wrap(all.get(rank));
+        String different =
+            theirs.getInt() != way
+                ? "rings"
+                : theirs.getInt() != parents ? "trees" : "costs of collectives";
         throw new InvalidUsageException(
             ErrorId.SETTINGS_DIFFER,
-            "ranks %d and %d find different %s"
-                .formatted(bootstrap.rank(), rank, rings ? "rings" : "costs of collectives"),
+            "ranks %d and %d find different %s".formatted(bootstrap.rank(), rank, different),
             "give all ranks the same NCCL_ settings, such as NCCL_GRAPH_FILE and NCCL_CROSS_NIC");
       }
     }
+  }
+
+  /** A digest of all ranks' parents in searched trees; 0 for trees over the ranks' hosts. */
+  private int parents() {
+    return topology
+        .filter(found -> !isByNvlink())
+        .map(found -> PARENTS.of(found, () -> parents(found.comm())))
+        .orElse(0);
+  }
+
+  private static int parents(CommGraph comm) {
+    int parents = 1;
+    for (int rank = 0; rank < comm.shape().nRanks(); rank++) {
+      for (int c = 0; c < comm.nChannels(); c++) {
+        parents = 31 * parents + comm.trees().place(rank, c).up();
+      }
+    }
+    return parents;
   }
 }
