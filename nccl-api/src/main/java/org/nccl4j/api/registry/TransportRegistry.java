@@ -151,10 +151,21 @@ public final class TransportRegistry {
         if (!found.hasNext()) {
           return all;
         }
-        all.add(GuardedPlugin.of(type, what, remedy, name, found.next()));
+        P plugin = GuardedPlugin.of(type, what, remedy, name, found.next());
+        checkName(what, plugin, name.apply(plugin));
+        all.add(plugin);
       } catch (ServiceConfigurationError e) {
         LOG.log(Logger.Level.WARNING, "a " + what + " cannot be loaded and is left out: " + e, e);
       }
+    }
+  }
+
+  private static void checkName(String what, Object plugin, String own) {
+    if (!NAME.matcher(own).matches()) {
+      throw new InvalidUsageException(
+          ErrorId.PLUGIN,
+          "%s %s calls itself '%s'".formatted(what, GuardedPlugin.className(plugin), own),
+          "use at most 32 letters, digits and hyphens");
     }
   }
 
@@ -198,12 +209,6 @@ public final class TransportRegistry {
 
     private void add(List<P> all, P provider) {
       String own = name.apply(provider);
-      if (!NAME.matcher(own).matches()) {
-        throw new InvalidUsageException(
-            ErrorId.PLUGIN,
-            "%s %s calls itself '%s'".formatted(what, GuardedPlugin.className(provider), own),
-            "use at most 32 letters, digits and hyphens");
-      }
       if (all.stream().anyMatch(other -> name.apply(other).equals(own))) {
         LOG.log(
             Logger.Level.WARNING,

@@ -2,6 +2,7 @@ package org.nccl4j.api.init.engine;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Supplier;
 import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.plan.algorithm.TunerHook;
@@ -27,18 +28,27 @@ final class TunerAdapter {
 
   private TunerAdapter() {}
 
+  /** The tuner that the settings select; empty where there is none. */
+  private static Optional<TunerProvider> selected(Settings settings) {
+    String wanted = settings.get(PlanSettings.NCCL_TUNER_PLUGIN);
+    return wanted.equalsIgnoreCase(NONE)
+        ? Optional.empty()
+        : TransportRegistry.tuners(wanted).stream().findFirst();
+  }
+
+  /** The name of the tuner that the settings select, or {@link #NONE}. */
+  static String name(Settings settings) {
+    return selected(settings).map(TunerProvider::name).orElse(NONE);
+  }
+
   /** The hook of the tuner that the settings select. */
   static TunerHook tuner(Settings settings, TunerContext context, InfoLog info) {
-    String wanted = settings.get(PlanSettings.NCCL_TUNER_PLUGIN);
-    if (wanted.equalsIgnoreCase(NONE)) {
+    Optional<TunerProvider> provider = selected(settings);
+    if (provider.isEmpty()) {
       return TunerHook.NONE;
     }
-    List<TunerProvider> found = TransportRegistry.tuners(wanted);
-    if (found.isEmpty()) {
-      return TunerHook.NONE;
-    }
-    String name = "tuner " + found.get(0).name();
-    Tuner tuner = held(name, () -> found.get(0).open(context));
+    String name = "tuner " + provider.get().name();
+    Tuner tuner = held(name, () -> provider.get().open(context));
     info.tell("TUNING", () -> "uses " + name);
     return (operation, bytes, type, ways) -> {
       Table table = new Table(new ArrayList<>(ways));

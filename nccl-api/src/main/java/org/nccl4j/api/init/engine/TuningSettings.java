@@ -32,6 +32,10 @@ public record TuningSettings(Map<String, String> values) {
   private static final List<Setting<Duration>> LIMITS_OF_NETWORKS =
       List.of(Settings.NCCL4J_NET_SILENCE_TIMEOUT, Settings.NCCL4J_NET_FAILOVER_TIMEOUT);
 
+  /** Entry of the tuner's name, which depends on what each rank finds, too. */
+  private static final String TUNER =
+      PlanSettings.NCCL_TUNER_PLUGIN.name() + " or the tuner on the class path";
+
   /** Ranks that a warning names. */
   private static final int NAMED = 8;
 
@@ -40,6 +44,7 @@ public record TuningSettings(Map<String, String> values) {
     AlgorithmFilter filter = filter(settings);
     values.put(Settings.NCCL_ALGO.name(), filter.algorithmText());
     values.put(Settings.NCCL_PROTO.name(), filter.protocolText());
+    values.put(TUNER, TunerAdapter.name(settings));
     values.put(
         PlanSettings.NCCL4J_DETERMINISM.name(), settings.get(PlanSettings.NCCL4J_DETERMINISM));
     values.put(
@@ -77,6 +82,7 @@ public record TuningSettings(Map<String, String> values) {
             List.of(
                 Settings.NCCL_ALGO.name(),
                 Settings.NCCL_PROTO.name(),
+                TUNER,
                 PlanSettings.NCCL4J_DETERMINISM.name(),
                 PlanSettings.NCCL4J_TRIALS.name(),
                 PlanSettings.NCCL4J_PROBE.name(),

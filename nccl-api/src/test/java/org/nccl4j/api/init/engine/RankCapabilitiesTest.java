@@ -5,6 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -16,12 +22,16 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.init.connect.NamedProvider;
 import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Tuner;
+import org.nccl4j.api.spi.TunerContext;
+import org.nccl4j.api.spi.TunerProvider;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
@@ -67,6 +77,71 @@ class RankCapabilitiesTest {
         e.problem().contains("ranks 0 and 1 have different values of NCCL4J_GROUP_FUSE"),
         e.problem());
     assertEquals(all.conditions(), none.conditions());
+  }
+
+  /** A tuner that only {@link #ranksWithDifferentTunersAreRefused} names. */
+  public static final class Named implements TunerProvider {
+    /** For the service loader. */
+    public Named() {}
+
+    @Override
+    public String name() {
+      return "mine";
+    }
+
+    @Override
+    public Tuner open(TunerContext context) {
+      throw new UnsupportedOperationException();
+    }
+  }
+
+  /** A loader that finds the tuner, outside this module. */
+  private static final class Application extends URLClassLoader {
+    Application(Path folder) throws IOException {
+      super(new URL[] {folder.toUri().toURL()}, Named.class.getClassLoader());
+    }
+
+    @Override
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+      Class<?> loaded = findLoadedClass(name);
+      if (loaded != null || !name.equals(Named.class.getName())) {
+        return loaded == null ? super.loadClass(name, resolve) : loaded;
+      }
+      String file = name.substring(name.lastIndexOf('.') + 1) + ".class";
+      try (InputStream in = Named.class.getResourceAsStream(file)) {
+        byte[] bytes = in.readAllBytes();
+        return defineClass(name, bytes, 0, bytes.length);
+      } catch (IOException e) {
+        throw new ClassNotFoundException(name, e);
+      }
+    }
+  }
+
+  /** A tuner changes choices. Ranks may find different ones with equal settings. */
+  @Test
+  void ranksWithDifferentTunersAreRefused(@TempDir Path folder) throws IOException {
+    TuningSettings without = TuningSettings.of(Settings.alone(Map.of()), Device.Kind.HOST);
+    Path services = Files.createDirectories(folder.resolve("META-INF/services"));
+    Files.writeString(services.resolve(TunerProvider.class.getName()), Named.class.getName());
+    Thread thread = Thread.currentThread();
+    ClassLoader before = thread.getContextClassLoader();
+    try (Application found = new Application(folder)) {
+      thread.setContextClassLoader(found);
+      TuningSettings with = TuningSettings.of(Settings.alone(Map.of()), Device.Kind.HOST);
+      InvalidUsageException e =
+          assertThrows(InvalidUsageException.class, () -> without.check(0, with, 1));
+      assertTrue(
+          e.problem()
+              .contains(
+                  "different values of NCCL_TUNER_PLUGIN or the tuner on the class path, 'none' and"
+                      + " 'mine'"),
+          e.problem());
+      assertEquals(without.conditions(), with.conditions(), "measured times are the same");
+      Settings none = Settings.alone(Map.of("NCCL_TUNER_PLUGIN", "none"));
+      without.check(0, TuningSettings.of(none, Device.Kind.HOST), 1);
+    } finally {
+      thread.setContextClassLoader(before);
+    }
   }
 
   @Test
