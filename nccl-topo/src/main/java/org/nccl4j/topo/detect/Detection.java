@@ -49,6 +49,7 @@ public final class Detection {
             .set("sm", gpu.sm())
             .set("rank", gpu.rank() < 0 ? gpu.dev() : gpu.rank())
             .set("gdr", gpu.gdr() ? 1 : 0);
+    gpu.writePeers(element);
     for (Map.Entry<String, Integer> link : new TreeMap<>(gpu.nvLinks()).entrySet()) {
       element.add(
           XmlElement.of("nvlink")

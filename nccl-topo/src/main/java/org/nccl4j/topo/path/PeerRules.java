@@ -102,9 +102,9 @@ public final class PeerRules {
     if (!asked) {
       return true;
     }
-    int middle = through.map(node -> node.gpu().dev()).orElse(gpu.gpu().dev());
-    boolean first = through.isEmpty() || driver.allowed(gpu.gpu().dev(), middle);
-    boolean allowed = first && driver.allowed(middle, peer.gpu().dev());
+    Node middle = through.orElse(gpu);
+    boolean first = through.isEmpty() || driverAllows(gpu, middle);
+    boolean allowed = first && driverAllows(middle, peer);
     if (!allowed && ignore == 0 && type.within(PathType.NVB)) {
       throw new TopologyException(
           "peer access is off between NVLink peers",
@@ -113,6 +113,10 @@ public final class PeerRules {
           "check the NVLinks and the fabric manager, or set NCCL_IGNORE_DISABLED_P2P=1");
     }
     return allowed;
+  }
+
+  private boolean driverAllows(Node gpu, Node peer) {
+    return driver.allowed(gpu.gpu().dev(), peer.gpu().dev()) && !gpu.gpu().isForbidden(peer);
   }
 
   /** True if the two have any transport other than the network. */

@@ -1,6 +1,9 @@
 package org.nccl4j.topo.system;
 
 import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.xml.XmlElement;
@@ -83,7 +86,14 @@ final class DeviceNodes {
     }
     int gdr = gpu.intOr("gdr", machine.assumptions().gdr() ? 1 : 0);
     return new NodeAttributes.Gpu(
-        rank, gpu.requireInt("dev"), gpu.requireInt("sm"), gdr != 0, partition);
+        rank, gpu.requireInt("dev"), gpu.requireInt("sm"), gdr != 0, partition, forbidden(gpu));
+  }
+
+  private static Set<Long> forbidden(XmlElement gpu) {
+    return Stream.of(gpu.text("nopeers").orElse("").split(","))
+        .filter(busId -> !busId.isEmpty())
+        .map(busId -> PciIds.withoutPartition(PciIds.bus(busId)))
+        .collect(Collectors.toSet());
   }
 
   static int partition(XmlElement gpu) {

@@ -1,5 +1,7 @@
 package org.nccl4j.topo.system;
 
+import java.util.Set;
+
 /** Attributes of a node beyond its place in the graph, by kind of node. */
 public sealed interface NodeAttributes {
 
@@ -14,8 +16,20 @@ public sealed interface NodeAttributes {
    * @param sm the compute capability, such as 90
    * @param gdr whether network cards may write to it directly
    * @param partition which partition of the device it is, or -1
+   * @param forbiddenPeers bus addresses of GPUs to which the host's driver forbids peer access
    */
-  record Gpu(int rank, int dev, int sm, boolean gdr, int partition) implements NodeAttributes {}
+  record Gpu(int rank, int dev, int sm, boolean gdr, int partition, Set<Long> forbiddenPeers)
+      implements NodeAttributes {
+    /** Copies the set. */
+    public Gpu {
+      forbiddenPeers = Set.copyOf(forbiddenPeers);
+    }
+
+    /** True if the driver forbids peer access to a GPU of the same host. */
+    public boolean isForbidden(Node peer) {
+      return forbiddenPeers.contains(PciIds.withoutPartition(peer.parentDevice().id()));
+    }
+  }
 
   /**
    * A GPU as a device on the bus.

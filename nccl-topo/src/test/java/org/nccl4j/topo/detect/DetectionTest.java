@@ -1,6 +1,7 @@
 package org.nccl4j.topo.detect;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -9,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -17,6 +19,7 @@ import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.path.Routes;
+import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
@@ -125,6 +128,20 @@ class DetectionTest {
     GpuFacts gpu = gpu("0000:1b:00.0", 0, Map.of(GpuFacts.UNSEEN, 18));
     String text = TopologyXml.write(Detection.of(files, new HostFacts(7, List.of(gpu), List.of())));
     assertTrue(text.contains("tclass=\"0x068000\""), text);
+  }
+
+  @Test
+  void forbiddenPeersAreOfTheirGpu() {
+    Map<String, Integer> links = Map.of();
+    GpuFacts first =
+        new GpuFacts("0000:1b:00.0", 0, 0, 80, true, links, 0, 0, Set.of("0000:81:00.0"));
+    GpuFacts second = gpu("0000:81:00.0", 1, links);
+    XmlElement system = Detection.of(files, new HostFacts(7, List.of(first, second), List.of()));
+    Machine machine = Cluster.of(system, 1, ClusterOptions.DEFAULT).whole().machine();
+    Node one = machine.gpus().get(0);
+    Node other = machine.gpus().get(1);
+    assertTrue(one.gpu().isForbidden(other));
+    assertFalse(other.gpu().isForbidden(one));
   }
 
   @Test

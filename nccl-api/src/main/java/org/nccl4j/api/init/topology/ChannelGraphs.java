@@ -19,7 +19,6 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopologyException;
@@ -133,7 +132,10 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
     warn(e);
   }
 
-  /** Searched once for all ranks of the process. */
+  /**
+   * Searched once for all ranks of the process. Drivers' answers about peer access are in the
+   * machines.
+   */
   static CommTopology topology(Settings settings, TopologyExchange survey) {
     Map<String, String> texts = settings.texts();
     texts.keySet().removeAll(PLANNERS);
@@ -143,7 +145,8 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
         () ->
             CommTopology.of(
                 survey.hosts(),
-                new ClusterOptions(settings.topology().without(PLANNERS), driver(survey), false)));
+                new ClusterOptions(
+                    settings.topology().without(PLANNERS), PeerStatus.ALLOWED, false)));
   }
 
   /** Does in advance what every rank does with the topology, so that the code has run. */
@@ -170,10 +173,6 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
         rings.size(),
         topology.isPresent() ? "the search of the topology" : "the ranks' order",
         Arrays.toString(rings.get(0)));
-  }
-
-  private static PeerStatus driver(TopologyExchange survey) {
-    return survey.gpus() ? Nvml.probe()::allowsPeers : PeerStatus.ALLOWED;
   }
 
   /** Returns the graphs that follow from the ranks' hosts alone. */

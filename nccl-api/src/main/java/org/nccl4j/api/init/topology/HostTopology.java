@@ -73,6 +73,7 @@ final class HostTopology {
         throw gpu.error("belongs to two ranks", "Give each rank its own GPU");
       }
       gpu.set("rank", rank);
+      local.get(rank).gpu().ifPresent(facts -> facts.writePeers(gpu));
     }
     for (XmlElement gpu : gpus) {
       if (!used.contains(gpu)) {

@@ -8,7 +8,10 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.nccl4j.api.init.peers.LocalIdentity;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
@@ -18,6 +21,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.NvlinkFallback;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.cuda.nvml.NvmlGpu;
+import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.detect.GpuFacts;
 
 /**
@@ -32,7 +36,7 @@ record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, 
 
   static MachineFacts of(Device device, Settings settings) {
     Optional<GpuFacts> gpu =
-        device instanceof CudaDevice cuda ? Optional.of(gpu(cuda)) : Optional.empty();
+        device instanceof CudaDevice cuda ? Optional.of(gpu(cuda, settings)) : Optional.empty();
     return new MachineFacts(
         LocalIdentity.container(),
         gpu,
@@ -42,10 +46,10 @@ record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, 
   }
 
   /** From the management library; where it is missing, links as peers' atomics show them. */
-  private static GpuFacts gpu(CudaDevice device) {
+  private static GpuFacts gpu(CudaDevice device, Settings settings) {
+    Nvml nvml = Nvml.probe();
     NvmlGpu found =
-        Nvml.probe()
-            .gpu(device.pciBusId())
+        nvml.gpu(device.pciBusId())
             .orElseGet(
                 () ->
                     new NvmlGpu(
@@ -63,7 +67,17 @@ record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, 
         device.gpu().gpuDirect().absence().isEmpty(),
         device.isInstance() ? Map.of() : found.nvLinks(),
         found.c2cMbps(),
-        found.c2cLinks());
+        found.c2cLinks(),
+        settings.topology().get(TopoSettings.NCCL_IGNORE_DISABLED_P2P) == 2
+            ? Set.of()
+            : forbiddenPeers(nvml, found.index()));
+  }
+
+  private static Set<String> forbiddenPeers(Nvml nvml, int index) {
+    return nvml.gpus().stream()
+        .filter(other -> !nvml.allowsPeers(index, other.index()))
+        .map(NvmlGpu::busId)
+        .collect(Collectors.toSet());
   }
 
   byte[] toBytes() {
@@ -94,6 +108,10 @@ record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, 
       out.writeUTF(link.getKey());
       out.writeInt(link.getValue());
     }
+    out.writeShort(gpu.forbiddenPeers().size());
+    for (String peer : new TreeSet<>(gpu.forbiddenPeers())) {
+      out.writeUTF(peer);
+    }
   }
 
   static MachineFacts fromBytes(int rank, byte[] bytes) {
@@ -123,6 +141,10 @@ record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, 
     for (int link = in.readShort(); link > 0; link--) {
       links.put(in.readUTF(), in.readInt());
     }
-    return new GpuFacts(busId, dev, -1, sm, gdr, links, c2cMbps, c2cLinks);
+    Set<String> forbidden = new TreeSet<>();
+    for (int peer = in.readShort(); peer > 0; peer--) {
+      forbidden.add(in.readUTF());
+    }
+    return new GpuFacts(busId, dev, -1, sm, gdr, links, c2cMbps, c2cLinks, forbidden);
   }
 }

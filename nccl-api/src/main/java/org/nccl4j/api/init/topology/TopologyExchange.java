@@ -47,7 +47,7 @@ import org.nccl4j.topo.xml.XmlElement;
  * process merge once. Immutable; any thread.
  */
 public final class TopologyExchange {
-  private static final TopologyExchange NONE = new TopologyExchange(List.of(), false, false);
+  private static final TopologyExchange NONE = new TopologyExchange(List.of(), false);
 
   private static final Logger LOG = DebugLog.of("GRAPH");
   private static final int MOST_XML_BYTES = 16 << 20;
@@ -67,7 +67,6 @@ public final class TopologyExchange {
 
   private final List<CommTopology.Host> hosts;
   private final boolean graphs;
-  private final boolean gpus;
 
   /** Null until it is asked for. */
   private String text;
@@ -77,12 +76,10 @@ public final class TopologyExchange {
    *
    * @param hosts every machine, by its first rank; empty if no rank needs them
    * @param graphs true if every rank has a GPU in them, so that graphs can be searched
-   * @param gpus true if these GPUs exist, and not only in a file
    */
-  TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, boolean gpus) {
+  TopologyExchange(List<CommTopology.Host> hosts, boolean graphs) {
     this.hosts = List.copyOf(hosts);
     this.graphs = graphs;
-    this.gpus = gpus;
   }
 
   /** Every machine, by its first rank; empty if no rank needs them. To be read only. */
@@ -95,15 +92,10 @@ public final class TopologyExchange {
     return graphs;
   }
 
-  /** True if these GPUs exist, and not only in a file. */
-  boolean gpus() {
-    return gpus;
-  }
-
   /** A text that is the same for equal machines with the same ranks. */
   synchronized String text() {
     if (text == null) {
-      StringBuilder all = new StringBuilder().append(gpus);
+      StringBuilder all = new StringBuilder();
       for (CommTopology.Host host : hosts) {
         all.append(TopologyXml.write(host.system())).append(Arrays.toString(host.ranks()));
       }
@@ -153,7 +145,7 @@ public final class TopologyExchange {
         new Told(places, sent, wrap(all)),
         () ->
             new TopologyExchange(
-                merge(peers, ranksOf.values(), facts, views.keySet(), all), graphs, gpus));
+                merge(peers, ranksOf.values(), facts, views.keySet(), all), graphs));
   }
 
   private static List<ByteBuffer> wrap(List<byte[]> messages) {
@@ -215,7 +207,7 @@ public final class TopologyExchange {
     XmlElement system =
         HostTopology.join(List.of(TopologyXml.parseSystem("this machine", told)), false);
     int[] ranks = IntStream.range(0, gpus.size()).toArray();
-    return new TopologyExchange(List.of(new CommTopology.Host(system, ranks)), true, true);
+    return new TopologyExchange(List.of(new CommTopology.Host(system, ranks)), true);
   }
 
   private static long number(String hostId) {
@@ -301,7 +293,7 @@ public final class TopologyExchange {
         fewer.add(new CommTopology.Host(system, theirs));
       }
     }
-    return new TopologyExchange(List.copyOf(fewer), graphs, gpus);
+    return new TopologyExchange(List.copyOf(fewer), graphs);
   }
 
   /** Gives GPUs their new numbers, and removes those that have none. */

@@ -110,7 +110,7 @@ class CliqueTopologyTest {
 
   @Test
   void aSplitKeepsTheHostsThatItHasRanksOn() {
-    TopologyExchange all = new TopologyExchange(List.of(rack(3, 0)), true, true);
+    TopologyExchange all = new TopologyExchange(List.of(rack(3, 0)), true);
     TopologyExchange some = all.of(List.of(9, 0, 1));
     assertEquals(1, some.hosts().size());
     String text = TopologyXml.write(some.hosts().get(0).system());

@@ -35,8 +35,7 @@ class TopologyCacheTest {
     text.append("</cpu></system>\n");
     return new TopologyExchange(
         List.of(new CommTopology.Host(TopologyXml.parseSystem("test", text.toString()), ranks)),
-        true,
-        false);
+        true);
   }
 
   private CommTopology of(TopologyExchange survey, Map<String, String> settings) {

@@ -5,10 +5,14 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.cluster.CommTopology;
+import org.nccl4j.topo.detect.GpuFacts;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
@@ -39,7 +43,7 @@ class TopologyExchangeTest {
     CommTopology.Host second =
         new CommTopology.Host(
             TopologyXml.parseSystem("second", file), new int[] {3, 4, 5, 9, 10, 11});
-    return new TopologyExchange(List.of(first, second), true, false);
+    return new TopologyExchange(List.of(first, second), true);
   }
 
   @Test
@@ -121,5 +125,23 @@ class TopologyExchangeTest {
     assertEquals(before, TopologyXml.write(HostTopology.join(List.of(view), false)));
     XmlElement again = view(0, "mlx5_0", "eth0");
     assertEquals(before, TopologyXml.write(HostTopology.join(List.of(view, again), true)));
+  }
+
+  /** A host's ranks tell the others what its driver allows; other hosts' drivers do not count. */
+  @Test
+  void forbiddenPeersTravelWithTheFactsOfTheirGpu() {
+    GpuFacts gpu =
+        new GpuFacts(
+            "0000:10:00.0",
+            0,
+            -1,
+            80,
+            true,
+            Map.of("0000:11:00.0", 4),
+            0,
+            0,
+            Set.of("0000:12:00.0"));
+    MachineFacts facts = new MachineFacts("here", Optional.of(gpu), false, false);
+    assertEquals(facts, MachineFacts.fromBytes(0, facts.toBytes()));
   }
 }
