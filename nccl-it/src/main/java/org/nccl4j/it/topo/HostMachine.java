@@ -8,6 +8,8 @@ import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
+import org.nccl4j.topo.detect.SysFiles;
+import org.nccl4j.topo.detect.TopologyFile;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.xml.TopologyXml;
@@ -31,11 +33,13 @@ public final class HostMachine {
    */
   public static Optional<Routes> here() {
     Settings settings = Settings.ofProcess(OWN_CARDS);
-    Path given = MachineOptions.given(settings);
+    Path root = Path.of("/");
+    Optional<TopologyFile> file =
+        TopologyFile.of(settings.find(Settings.NCCL_TOPO_FILE).map(Path::of), new SysFiles(root));
     XmlElement system =
-        MachineOptions.isLive(given)
-            ? LiveMachine.of(Path.of("/")).system()
-            : TopologyXml.readSystem(given);
+        file.filter(TopologyFile::isWhole)
+            .map(TopologyFile::system)
+            .orElseGet(() -> LiveMachine.of(root, file).system());
     return system.children().isEmpty() ? Optional.empty() : Optional.of(routes(system, settings));
   }
 

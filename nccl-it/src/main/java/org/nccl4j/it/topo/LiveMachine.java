@@ -14,6 +14,7 @@ import org.nccl4j.topo.detect.HostFacts;
 import org.nccl4j.topo.detect.NetFacts;
 import org.nccl4j.topo.detect.NetworkScan;
 import org.nccl4j.topo.detect.SysFiles;
+import org.nccl4j.topo.detect.TopologyFile;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
@@ -32,20 +33,25 @@ record LiveMachine(
   private static final Path HERE = Path.of("/");
   private static final long LOCAL_HOST = 1;
 
-  static LiveMachine of(Path root) {
+  /**
+   * The machine below a root.
+   *
+   * @param start its topology file, if there is one; without GPUs
+   */
+  static LiveMachine of(Path root, Optional<TopologyFile> start) {
     SysFiles files = new SysFiles(root);
     List<NetFacts> nets = NetworkScan.of(files);
     // Interfaces have no port number; only InfiniBand's ports can be fused.
     boolean fusible = nets.stream().allMatch(net -> net.port() > 0);
     if (!root.toAbsolutePath().normalize().equals(HERE)) {
       List<GpuFacts> gpus = GpuScan.of(files);
-      XmlElement system = Detection.of(files, new HostFacts(LOCAL_HOST, gpus, nets));
+      XmlElement system = detected(files, gpus, nets, start);
       String from = "PCI, without NVLinks (recorded)";
       return new LiveMachine(system, from, Optional.empty(), gpus.size(), fusible);
     }
     Optional<String> absence = Nvml.probe().absence();
     List<GpuFacts> gpus = absence.isPresent() ? withoutNvml(GpuScan.of(files)) : byNvml();
-    XmlElement system = Detection.of(files, new HostFacts(LOCAL_HOST, gpus, nets));
+    XmlElement system = detected(files, gpus, nets, start);
     return new LiveMachine(
         system,
         absence
@@ -54,6 +60,14 @@ record LiveMachine(
         gpus.isEmpty() ? Optional.empty() : absence.map(LiveMachine::doubt),
         gpus.size(),
         fusible);
+  }
+
+  private static XmlElement detected(
+      SysFiles files, List<GpuFacts> gpus, List<NetFacts> nets, Optional<TopologyFile> start) {
+    HostFacts facts = new HostFacts(LOCAL_HOST, gpus, nets);
+    return start
+        .map(file -> Detection.of(files, facts, file.system()))
+        .orElseGet(() -> Detection.of(files, facts));
   }
 
   private static String doubt(String absence) {

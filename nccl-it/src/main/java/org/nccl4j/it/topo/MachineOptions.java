@@ -20,6 +20,8 @@ import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.detect.NicFusion;
+import org.nccl4j.topo.detect.SysFiles;
+import org.nccl4j.topo.detect.TopologyFile;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.GraphFile;
@@ -41,9 +43,6 @@ final class MachineOptions {
   }
 
   private static final Path HERE = Path.of("/");
-
-  private static final Path VIRTUAL_TOPOLOGY =
-      Path.of("/var/run/nvidia-topologyd/virtualTopology.xml");
 
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
@@ -81,6 +80,9 @@ final class MachineOptions {
   private Map<String, String> set = new HashMap<>();
 
   private LiveMachine live;
+
+  /** Null until it is asked for. */
+  private Optional<TopologyFile> given;
 
   /**
    * Checks the options and settings that were given.
@@ -214,11 +216,11 @@ final class MachineOptions {
   }
 
   /**
-   * The file that was named, or NCCL_TOPO_FILE, or what a hypervisor says, or detection with every
-   * port on its own; writes it to NCCL_TOPO_DUMP_FILE.
+   * The file that was named, or this machine's file, or detection with every port on its own;
+   * writes it to NCCL_TOPO_DUMP_FILE.
    */
   XmlElement found() throws IOException {
-    XmlElement found = isLive() ? live().system() : TopologyXml.readSystem(given());
+    XmlElement found = isLive() ? live().system() : given().orElseThrow().system();
     Optional<String> dump = find(Settings.NCCL_TOPO_DUMP_FILE);
     if (dump.isPresent()) {
       OutputFile.write(
@@ -229,30 +231,33 @@ final class MachineOptions {
 
   /** Returns the origin of the GPUs, as a sentence. */
   String gpusFrom() {
-    return isLive() ? live().gpusFrom() : "the file " + given();
+    return isLive() ? live().gpusFrom() : "the file " + given().orElseThrow().path();
   }
 
-  private Path given() {
-    return file != null ? file : given(values());
+  private Optional<TopologyFile> given() {
+    if (given == null) {
+      given =
+          file != null
+              ? Optional.of(TopologyFile.read(file))
+              : TopologyFile.of(
+                  root == null ? find(Settings.NCCL_TOPO_FILE).map(Path::of) : Optional.empty(),
+                  new SysFiles(root()));
+    }
+    return given;
   }
 
-  /** Returns the file that describes this machine; the last one may be absent. */
-  static Path given(Settings settings) {
-    return settings.find(Settings.NCCL_TOPO_FILE).map(Path::of).orElse(VIRTUAL_TOPOLOGY);
+  private Path root() {
+    return root == null ? HERE : root;
   }
 
+  /** A file that was named may be another machine's; this machine's may be a start alone. */
   private boolean isLive() {
-    return root != null || isLive(given());
-  }
-
-  /** True if this file is absent, so that the machine has to be detected. */
-  static boolean isLive(Path given) {
-    return given == VIRTUAL_TOPOLOGY && !Files.isReadable(VIRTUAL_TOPOLOGY);
+    return file == null && given().filter(TopologyFile::isWhole).isEmpty();
   }
 
   private LiveMachine live() {
     if (live == null) {
-      live = LiveMachine.of(root == null ? HERE : root);
+      live = LiveMachine.of(root(), given());
       live.doubt().ifPresent(doubt -> err().println("note: " + doubt));
     }
     return live;

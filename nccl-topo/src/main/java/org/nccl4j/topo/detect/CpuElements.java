@@ -1,6 +1,8 @@
 package org.nccl4j.topo.detect;
 
+import java.util.HashSet;
 import java.util.Optional;
+import java.util.Set;
 import org.nccl4j.topo.xml.XmlElement;
 
 /** The CPU elements of a topology. All CPUs of a host are assumed to be equal. */
@@ -10,6 +12,7 @@ final class CpuElements {
   private final SysFiles files;
   private final String info;
   private final long hostHash;
+  private final Set<XmlElement> complete = new HashSet<>();
 
   CpuElements(SysFiles files, long hostHash) {
     this.files = files;
@@ -17,29 +20,36 @@ final class CpuElements {
     this.hostHash = hostHash;
   }
 
-  /** The element of a NUMA node; made if it is new. */
+  /** The element of a NUMA node; made if it is new. It lacks nothing. */
   XmlElement element(XmlElement system, String numa) {
     Optional<XmlElement> known =
         system.children().stream().filter(cpu -> cpu.require("numaid").equals(numa)).findFirst();
-    return known.orElseGet(() -> system.add(make(numa)));
+    return complete(
+        known.orElseGet(
+            () -> system.add(XmlElement.of("cpu").set("host_hash", hash()).set("numaid", numa))));
   }
 
-  private XmlElement make(String numa) {
-    XmlElement cpu =
-        XmlElement.of("cpu")
-            .set("host_hash", "0x" + Long.toHexString(hostHash))
-            .set("numaid", numa);
-    String mask = files.sys("devices/system/node/node" + numa + "/cpumap");
-    cpu.set("affinity", mask);
+  /** Adds what an element lacks. */
+  XmlElement complete(XmlElement cpu) {
+    if (!complete.add(cpu)) {
+      return cpu;
+    }
+    cpu.setIfAbsent("host_hash", hash());
+    String mask = files.sys("devices/system/node/node" + cpu.require("numaid") + "/cpumap");
+    cpu.setIfAbsent("affinity", mask);
     String vendor = value("vendor_id");
     if (!vendor.isEmpty()) {
-      cpu.set("arch", "x86_64").set("vendor", vendor);
-      cpu.set("familyid", family(number(value("cpu family"))));
-      cpu.set("modelid", number(value("model")));
+      cpu.setIfAbsent("arch", "x86_64").setIfAbsent("vendor", vendor);
+      cpu.setIfAbsent("familyid", family(number(value("cpu family"))));
+      cpu.setIfAbsent("modelid", number(value("model")));
     } else {
-      cpu.set("arch", value("cpu").contains("POWER") ? "ppc64" : "arm64");
+      cpu.setIfAbsent("arch", value("cpu").contains("POWER") ? "ppc64" : "arm64");
     }
     return cpu;
+  }
+
+  private String hash() {
+    return "0x" + Long.toHexString(hostHash);
   }
 
   /** The kernel adds the extended family, topology files have it four bits higher. */

@@ -1,21 +1,29 @@
 package org.nccl4j.topo.detect;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.xml.XmlElement;
+import org.nccl4j.topo.xml.XmlPruning;
 
 /** Detects the topology of a host. */
 public final class Detection {
   private static final String NVSWITCH_CLASS = "0x068000";
 
   private final SysFiles files;
-  private final XmlElement system = XmlElement.of("system").set("version", 1);
+  private final XmlElement system;
   private final CpuElements cpus;
   private final PciTree tree;
 
-  private Detection(SysFiles files, HostFacts facts) {
+  /** Networks of the start that are not found so far. */
+  private final List<XmlElement> givenNets = new ArrayList<>();
+
+  private Detection(SysFiles files, HostFacts facts, XmlElement system) {
     this.files = files;
+    this.system = system;
     this.cpus = new CpuElements(files, facts.hash());
     this.tree = new PciTree(files, system, cpus);
   }
@@ -27,12 +35,32 @@ public final class Detection {
    * @param facts what the driver and the network know
    */
   public static XmlElement of(SysFiles files, HostFacts facts) {
-    Detection detection = new Detection(files, facts);
+    return of(files, facts, XmlElement.of("system").set("version", 1));
+  }
+
+  /**
+   * The topology of a host of which some is given. Given elements keep their places and attributes,
+   * and get the attributes that they lack; what leads to no GPU or network is left out.
+   *
+   * @param start a topology without GPUs; not changed
+   */
+  public static XmlElement of(SysFiles files, HostFacts facts, XmlElement start) {
+    Detection detection = new Detection(files, facts, start.copy());
+    detection.give(detection.system);
     facts.gpus().forEach(detection::addGpu);
     for (int dev = 0; dev < facts.nets().size(); dev++) {
       detection.addNet(facts.nets().get(dev), dev);
     }
+    detection.givenNets.forEach(net -> net.parent().remove(net));
+    XmlPruning.prune(detection.system);
     return detection.system;
+  }
+
+  private void give(XmlElement element) {
+    if (element.is("net")) {
+      givenNets.add(element);
+    }
+    element.children().forEach(this::give);
   }
 
   private void addGpu(GpuFacts gpu) {
@@ -70,21 +98,38 @@ public final class Detection {
   }
 
   private void addNet(NetFacts net, int dev) {
+    given(net)
+        .orElseGet(() -> made(net))
+        .set("dev", dev)
+        .setIfAbsent("latency", net.latency())
+        .setIfAbsent("speed", net.speedMbps())
+        .setIfAbsent("port", net.port())
+        .setIfAbsent("guid", "0x" + Long.toHexString(net.guid()))
+        .setIfAbsent("maxconn", net.maxConnections())
+        .setIfAbsent("gdr", net.gdr() ? 1 : 0);
+  }
+
+  private Optional<XmlElement> given(NetFacts net) {
+    Optional<XmlElement> given =
+        givenNets.stream()
+            .filter(each -> each.text("name").filter(net.name()::equals).isPresent())
+            .filter(each -> each.intOr("port", net.port()) == net.port())
+            .findFirst();
+    given.ifPresent(
+        element -> {
+          givenNets.remove(element);
+          tree.complete(element.parent().parent());
+        });
+    return given;
+  }
+
+  private XmlElement made(NetFacts net) {
     XmlElement parent = net.busId().isEmpty() ? firstCpu() : tree.element(net.busId(), "0x020000");
     XmlElement nic = parent.child("nic").orElseGet(() -> parent.add(XmlElement.of("nic")));
-    nic.add(
-        XmlElement.of("net")
-            .set("name", net.name())
-            .set("dev", dev)
-            .set("latency", net.latency())
-            .set("speed", net.speedMbps())
-            .set("port", net.port())
-            .set("guid", "0x" + Long.toHexString(net.guid()))
-            .set("maxconn", net.maxConnections())
-            .set("gdr", net.gdr() ? 1 : 0));
+    return nic.add(XmlElement.of("net").set("name", net.name()));
   }
 
   private XmlElement firstCpu() {
-    return system.child("cpu").orElseGet(() -> cpus.element(system, "0"));
+    return system.child("cpu").map(cpus::complete).orElseGet(() -> cpus.element(system, "0"));
   }
 }

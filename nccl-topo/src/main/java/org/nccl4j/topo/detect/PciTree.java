@@ -3,6 +3,7 @@ package org.nccl4j.topo.detect;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Matcher;
@@ -19,6 +20,7 @@ final class PciTree {
   private static final Pattern SPEED = Pattern.compile("([0-9.]+) GT/s.*");
   private static final List<String> IDENTITY =
       List.of("class", "vendor", "device", "subsystem_vendor", "subsystem_device");
+  private static final String BRIDGE = "0x060400";
   private static final String UNKNOWN_NUMA = "-1";
 
   private final SysFiles files;
@@ -26,37 +28,65 @@ final class PciTree {
   private final CpuElements cpus;
   private final Map<String, XmlElement> known = new HashMap<>();
 
+  /** Elements that were there at the start, as long as they are not known to lack nothing. */
+  private final Map<String, XmlElement> given = new HashMap<>();
+
   PciTree(SysFiles files, XmlElement system, CpuElements cpus) {
     this.files = files;
     this.system = system;
     this.cpus = cpus;
+    give(system);
+  }
+
+  private void give(XmlElement element) {
+    if (element.is("pci")) {
+      given.put(element.require("busid").toLowerCase(Locale.ROOT), element);
+    }
+    element.children().forEach(this::give);
   }
 
   static boolean isAddress(String name) {
     return ADDRESS.matcher(name).matches();
   }
 
-  /** The element of a device; made, with the switches above it, if it is new. */
+  /**
+   * The element of a device; made, with the switches above it, if it is new. It lacks nothing, nor
+   * do the elements above it.
+   */
   XmlElement element(String busId, String defaultClass) {
     XmlElement element = known.get(busId);
-    return element == null ? make(busId, defaultClass) : element;
+    return element == null ? complete(busId, defaultClass) : element;
   }
 
-  private XmlElement make(String busId, String defaultClass) {
-    XmlElement element = XmlElement.of("pci").set("busid", busId);
+  private XmlElement complete(String busId, String defaultClass) {
+    XmlElement start = given.get(busId);
+    XmlElement element = start == null ? XmlElement.of("pci").set("busid", busId) : start;
     known.put(busId, element);
     Optional<Path> folder = files.pci(busId);
     for (String attribute : IDENTITY) {
       String value = folder.map(path -> SysFiles.read(path, attribute)).orElse("");
       if (!value.isEmpty()) {
-        element.set(attribute, value);
+        element.setIfAbsent(attribute, value);
       }
     }
     element.setIfAbsent("class", defaultClass);
-    element.set("link_speed", folder.map(PciTree::speed).orElse(""));
-    element.set("link_width", folder.map(PciTree::width).orElse(""));
-    insert(parent(folder), element);
+    element.setIfAbsent("link_speed", folder.map(PciTree::speed).orElse(""));
+    element.setIfAbsent("link_width", folder.map(PciTree::width).orElse(""));
+    if (start == null) {
+      insert(parent(folder), element);
+    } else {
+      complete(start.parent());
+    }
     return element;
+  }
+
+  /** Adds what an element that was there at the start lacks, a PCI device's or a CPU's. */
+  void complete(XmlElement start) {
+    if (start.is("cpu")) {
+      cpus.complete(start);
+    } else {
+      element(start.require("busid").toLowerCase(Locale.ROOT), BRIDGE);
+    }
   }
 
   /** The slower of the device and the port that it hangs on. */
@@ -97,7 +127,7 @@ final class PciTree {
             && isAddress(String.valueOf(port.getFileName()))
             && isAddress(String.valueOf(upstream.getFileName()));
     if (below) {
-      return element(String.valueOf(upstream.getFileName()), "0x060400");
+      return element(String.valueOf(upstream.getFileName()), BRIDGE);
     }
     String numa = SysFiles.read(folder.get(), "numa_node");
     return cpus.element(system, numa.isEmpty() ? UNKNOWN_NUMA : numa);

@@ -69,6 +69,12 @@ public final class SysFiles {
     }
   }
 
+  /** The topology file that a hypervisor gives its guests, where NCCL looks too. */
+  Optional<Path> virtualTopology() {
+    return Optional.of(root.resolve("var/run/nvidia-topologyd/virtualTopology.xml"))
+        .filter(Files::isReadable);
+  }
+
   /** Returns the target of a link below /sys. */
   Optional<Path> real(String link) {
     try {

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -142,6 +143,54 @@ class DetectionTest {
     Node other = machine.gpus().get(1);
     assertTrue(one.gpu().isForbidden(other));
     assertFalse(other.gpu().isForbidden(one));
+  }
+
+  /** A cloud's file: a PCI tree that /sys does not show, without GPUs and with less attributes. */
+  @Test
+  void aFileWithoutGpusIsTheStart() {
+    XmlElement start =
+        TopologyXml.parseSystem(
+            "cloud.xml",
+            "<system version=\"1\"><cpu numaid=\"1\" arch=\"x86_64\" affinity=\"ff\">"
+                + "<pci busid=\"ffff:ff:01.0\" class=\"0x060400\" link_speed=\"16 GT/s\""
+                + " link_width=\"16\"><pci busid=\"0000:1B:00.0\" link_width=\"4\"/>"
+                + "<pci busid=\"0000:18:00.0\"><nic><net name=\"mlx5_0\" speed=\"7\"/>"
+                + "<net name=\"absent\"/></nic></pci><pci busid=\"0001:00:00.0\"/></pci></cpu>"
+                + "<cpu numaid=\"5\"/></system>");
+    assertFalse(new TopologyFile(root, start).isWhole());
+    String before = TopologyXml.write(start);
+    XmlElement system =
+        Detection.of(files, new HostFacts(7, GpuScan.of(files), NetworkScan.of(files)), start);
+    assertEquals(before, TopologyXml.write(start), "the start is not changed");
+    String text = TopologyXml.write(system);
+    assertTrue(new TopologyFile(root, system).isWhole());
+    assertEquals(1, system.children().size(), text);
+    XmlElement cpu = system.children().get(0);
+    assertEquals("ff AuthenticAMD", cpu.require("affinity") + " " + cpu.require("vendor"));
+    XmlElement bridge = cpu.children().get(1);
+    assertEquals("ffff:ff:01.0", bridge.require("busid"), text);
+    assertEquals(2, bridge.children().size(), text);
+    XmlElement gpu = bridge.children().get(0);
+    assertEquals("0x030200 4", gpu.require("class") + " " + gpu.require("link_width"));
+    assertEquals("32.0 GT/s PCIe", gpu.require("link_speed"));
+    assertEquals(1, gpu.children().size(), text);
+    XmlElement nic = bridge.children().get(1).child("nic").orElseThrow();
+    assertEquals(
+        List.of("mlx5_0 7 0", "mlx5_1 200000 1"),
+        nic.children().stream()
+            .map(net -> net.require("name") + " " + net.require("speed") + " " + net.require("dev"))
+            .toList());
+    assertEquals(2, Cluster.of(system, 1, ClusterOptions.DEFAULT).comm().shape().nRanks());
+  }
+
+  @Test
+  void theUsersFileComesBeforeTheHypervisors() throws IOException {
+    assertEquals(Optional.empty(), TopologyFile.of(Optional.empty(), files));
+    write("var/run/nvidia-topologyd/virtualTopology.xml", "<system version=\"1\"/>");
+    Path virtual = root.resolve("var/run/nvidia-topologyd/virtualTopology.xml");
+    assertEquals(virtual, TopologyFile.of(Optional.empty(), files).orElseThrow().path());
+    Path named = Files.writeString(root.resolve("named.xml"), "<system version=\"1\"/>");
+    assertEquals(named, TopologyFile.of(Optional.of(named), files).orElseThrow().path());
   }
 
   @Test

@@ -7,68 +7,74 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
-import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.detect.Detection;
 import org.nccl4j.topo.detect.GpuFacts;
 import org.nccl4j.topo.detect.HostFacts;
 import org.nccl4j.topo.detect.NetFacts;
 import org.nccl4j.topo.detect.NetworkScan;
 import org.nccl4j.topo.detect.SysFiles;
+import org.nccl4j.topo.detect.TopologyFile;
 import org.nccl4j.topo.system.PciIds;
 import org.nccl4j.topo.system.RankOrder;
-import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 import org.nccl4j.topo.xml.XmlFusion;
 
 /**
  * The topology of this host as some ranks see it and as a topology file has it, with those ranks on
- * their GPUs, numbered from 0 on the host. It comes from the file in NCCL_TOPO_FILE, else from the
- * kernel and the driver. A file has its GPUs by bus address; for ranks on the host device it stands
- * for an absent machine, and they get its GPUs in order.
+ * their GPUs, numbered from 0 on the host. It comes from a topology file with GPUs, else from the
+ * kernel and the driver, beginning with a file without GPUs. A file has its GPUs by bus address;
+ * for ranks on the host device it stands for an absent machine, and they get its GPUs in order.
  */
 final class HostTopology {
   private final Settings settings;
+  private final SysFiles files;
   private final SortedMap<Integer, MachineFacts> local;
   private final Set<String> reachingGpus;
 
   /**
    * Creates the topology of a host.
    *
+   * @param files the kernel's files
    * @param local what ranks know who see the same of it, by their number on the host
    * @param reachingGpus names of networks' devices that say that they access GPU memory
    */
   HostTopology(
-      Settings settings, SortedMap<Integer, MachineFacts> local, Set<String> reachingGpus) {
+      Settings settings,
+      SysFiles files,
+      SortedMap<Integer, MachineFacts> local,
+      Set<String> reachingGpus) {
     this.settings = settings;
+    this.files = files;
     this.local = local;
     this.reachingGpus = reachingGpus;
   }
 
   XmlElement make(long hostHash) {
-    if (settings.isSet(Settings.NCCL_TOPO_FILE)) {
-      return fromFile(
-          SettingFile.path(Settings.NCCL_TOPO_FILE, settings.get(Settings.NCCL_TOPO_FILE)));
-    }
     List<GpuFacts> gpus = new ArrayList<>();
     local.forEach((rank, facts) -> facts.gpu().ifPresent(gpu -> gpus.add(gpu.withRank(rank))));
-    SysFiles files = new SysFiles(Path.of("/"));
+    Optional<TopologyFile> given = MachineFacts.file(settings, files, !gpus.isEmpty());
+    if (given.isPresent() && given.get().isWhole()) {
+      return fromFile(given.get());
+    }
     List<NetFacts> nets = new ArrayList<>();
     for (NetFacts net : NetworkScan.of(files)) {
       boolean reaches = reachingGpus.contains(net.name() + ":" + net.port());
       nets.add(reaches ? net.reachingGpus() : net);
     }
-    return Detection.of(files, new HostFacts(hostHash, gpus, nets));
+    HostFacts facts = new HostFacts(hostHash, gpus, nets);
+    return given
+        .map(start -> Detection.of(files, facts, start.system()))
+        .orElseGet(() -> Detection.of(files, facts));
   }
 
-  private XmlElement fromFile(Path file) {
-    XmlElement system = TopologyXml.readSystem(file);
+  private XmlElement fromFile(TopologyFile file) {
+    XmlElement system = file.system();
     List<XmlElement> gpus = RankOrder.apply(system);
     Set<XmlElement> used = new HashSet<>();
     for (int rank : local.keySet()) {
-      XmlElement gpu = find(file, gpus, rank);
+      XmlElement gpu = find(file.path(), gpus, rank);
       if (!used.add(gpu)) {
         throw gpu.error("belongs to two ranks", "Give each rank its own GPU");
       }
@@ -95,12 +101,12 @@ final class HostTopology {
         return gpu;
       }
     }
-    throw new InvalidUsageException(
-        ErrorId.TOPOLOGY,
+    throw new TopologyException(
         facts.isPresent()
             ? "the topology file %s has no GPU at %s".formatted(file, wanted)
             : "the topology file %s has %d GPUs for %d ranks of this host"
                 .formatted(file, gpus.size(), local.lastKey() + 1),
+        file.toString(),
         "name the file of this machine in NCCL_TOPO_FILE, or unset it");
   }
 

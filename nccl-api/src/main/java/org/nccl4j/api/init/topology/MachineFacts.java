@@ -6,6 +6,7 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -13,6 +14,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import org.nccl4j.api.init.peers.LocalIdentity;
+import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -22,27 +24,48 @@ import org.nccl4j.device.cuda.NvlinkFallback;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.cuda.nvml.NvmlGpu;
 import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.detect.GpuFacts;
+import org.nccl4j.topo.detect.SysFiles;
+import org.nccl4j.topo.detect.TopologyFile;
 
 /**
  * One rank's contribution to the topology of its machine.
  *
  * @param container the same for ranks that see the same files and networks
  * @param gpu its GPU; empty on the host device
- * @param fromFile true with a topology file (NCCL_TOPO_FILE)
+ * @param fromFile true with a topology file that replaces the detection
  * @param dumps true if it has to write the topology or the graphs to a file
  */
 record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
 
-  static MachineFacts of(Device device, Settings settings) {
+  static MachineFacts of(Device device, Settings settings, SysFiles files) {
     Optional<GpuFacts> gpu =
         device instanceof CudaDevice cuda ? Optional.of(gpu(cuda, settings)) : Optional.empty();
     return new MachineFacts(
         LocalIdentity.container(),
         gpu,
-        settings.isSet(Settings.NCCL_TOPO_FILE),
+        isFromFile(settings, files, gpu.isPresent()),
         settings.isSet(Settings.NCCL_TOPO_DUMP_FILE)
             || settings.isSet(Settings.NCCL_GRAPH_DUMP_FILE));
+  }
+
+  /** A file that cannot be read is an error for the rank that describes the machine. */
+  private static boolean isFromFile(Settings settings, SysFiles files, boolean gpus) {
+    try {
+      return file(settings, files, gpus).filter(TopologyFile::isWhole).isPresent();
+    } catch (TopologyException e) {
+      return true;
+    }
+  }
+
+  /** The file in NCCL_TOPO_FILE, else for GPUs the hypervisor's. */
+  static Optional<TopologyFile> file(Settings settings, SysFiles files, boolean gpus) {
+    Optional<Path> named =
+        settings
+            .find(Settings.NCCL_TOPO_FILE)
+            .map(text -> SettingFile.path(Settings.NCCL_TOPO_FILE, text));
+    return gpus || named.isPresent() ? TopologyFile.of(named, files) : Optional.empty();
   }
 
   /** From the management library; where it is missing, links as peers' atomics show them. */

@@ -7,6 +7,7 @@ import java.io.UncheckedIOException;
 import java.lang.System.Logger;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -37,6 +38,7 @@ import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.detect.GpuFacts;
+import org.nccl4j.topo.detect.SysFiles;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 
@@ -51,6 +53,7 @@ public final class TopologyExchange {
 
   private static final Logger LOG = DebugLog.of("GRAPH");
   private static final int MOST_XML_BYTES = 16 << 20;
+  private static final SysFiles HERE = new SysFiles(Path.of("/"));
 
   private static final RecentResults<List<ByteBuffer>, List<MachineFacts>> READ =
       new RecentResults<>();
@@ -113,7 +116,7 @@ public final class TopologyExchange {
       InitRequest request, List<PeerInfo> peers, Set<String> reachingGpus, Bootstrap bootstrap) {
     Settings settings = request.settings();
     checkFiles(settings);
-    MachineFacts mine = MachineFacts.of(request.device(), settings);
+    MachineFacts mine = MachineFacts.of(request.device(), settings, HERE);
     List<ByteBuffer> sent = wrap(bootstrap.allGather(mine.toBytes()));
     List<MachineFacts> facts = READ.of(sent, () -> read(sent));
     Map<String, List<Integer>> ranksOf = new LinkedHashMap<>();
@@ -133,8 +136,10 @@ public final class TopologyExchange {
     Map<Integer, SortedMap<Integer, MachineFacts>> views = views(peers, ranksOf, facts);
     byte[] told = new byte[0];
     if (views.containsKey(bootstrap.rank())) {
-      HostTopology host = new HostTopology(settings, views.get(bootstrap.rank()), reachingGpus);
-      told = describe(host, peers.get(bootstrap.rank()).hostId(), mine.fromFile());
+      HostTopology host = new HostTopology(settings, HERE, views.get(bootstrap.rank()), reachingGpus);
+      told =
+          describe(
+              host, peers.get(bootstrap.rank()).hostId(), settings.isSet(Settings.NCCL_TOPO_FILE));
     }
     List<byte[]> all = bootstrap.allGather(told);
     if (views.keySet().stream().anyMatch(rank -> all.get(rank).length == 0)) {
@@ -200,9 +205,9 @@ public final class TopologyExchange {
   /** This machine with a rank on each of some GPUs, as if its ranks had exchanged it. */
   static TopologyExchange ahead(List<CudaDevice> gpus, Settings settings) {
     SortedMap<Integer, MachineFacts> local = new TreeMap<>();
-    gpus.forEach(gpu -> local.put(local.size(), MachineFacts.of(gpu, settings)));
+    gpus.forEach(gpu -> local.put(local.size(), MachineFacts.of(gpu, settings, HERE)));
     String hostId = LocalIdentity.hostId(settings.get(Settings.NCCL_HOSTID));
-    XmlElement seen = new HostTopology(settings, local, Set.of()).make(number(hostId));
+    XmlElement seen = new HostTopology(settings, HERE, local, Set.of()).make(number(hostId));
     String told = TopologyXml.write(seen);
     XmlElement system =
         HostTopology.join(List.of(TopologyXml.parseSystem("this machine", told)), false);
@@ -236,11 +241,11 @@ public final class TopologyExchange {
   }
 
   /** Nothing where detection fails: a user who named no file can do without. */
-  private static byte[] describe(HostTopology host, String hostId, boolean fromFile) {
+  private static byte[] describe(HostTopology host, String hostId, boolean named) {
     try {
       return deflate(TopologyXml.write(host.make(number(hostId))));
     } catch (TopologyException e) {
-      if (fromFile) {
+      if (named) {
         throw new InvalidUsageException(ErrorId.TOPOLOGY, e.problem(), e.remedy(), e);
       }
       LOG.log(

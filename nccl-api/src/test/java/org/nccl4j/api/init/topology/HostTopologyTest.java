@@ -1,0 +1,79 @@
+package org.nccl4j.api.init.topology;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.topo.detect.GpuFacts;
+import org.nccl4j.topo.detect.SysFiles;
+import org.nccl4j.topo.xml.TopologyXml;
+
+/** The topology of a host, by the files of a user, a hypervisor and the kernel. */
+class HostTopologyTest {
+  private static final String WITHOUT_GPUS =
+      "<system version=\"1\"><cpu numaid=\"3\" arch=\"x86_64\" vendor=\"AuthenticAMD\">"
+          + "<pci busid=\"ffff:ff:01.0\" class=\"0x060400\">"
+          + "<pci busid=\"0001:00:00.0\" class=\"0x030200\"/></pci></cpu></system>";
+
+  @TempDir private Path root;
+
+  private String made(Map<String, String> settings) {
+    GpuFacts gpu =
+        new GpuFacts("0001:00:00.0", 0, -1, 80, true, Map.of(), 0, 0, Set.of("0002:00:00.0"));
+    TreeMap<Integer, MachineFacts> local = new TreeMap<>();
+    local.put(0, new MachineFacts("here", Optional.of(gpu), false, false));
+    return TopologyXml.write(
+        new HostTopology(Settings.alone(settings), new SysFiles(root), local, Set.of()).make(7));
+  }
+
+  private static boolean isBelowTheBridge(String topology) {
+    return topology.contains("numaid=\"3\"")
+        && topology.indexOf("ffff:ff:01.0") < topology.indexOf("<gpu dev=\"0\" sm=\"80\"")
+        && topology.contains("ffff:ff:01.0");
+  }
+
+  @Test
+  void filesWithoutGpusAreTheStartOfTheDetection() throws IOException {
+    assertFalse(isBelowTheBridge(made(Map.of())));
+    Path named = Files.writeString(root.resolve("named.xml"), WITHOUT_GPUS);
+    String topology = made(Map.of("NCCL_TOPO_FILE", named.toString()));
+    assertTrue(isBelowTheBridge(topology), topology);
+    Path folder = Files.createDirectories(root.resolve("var/run/nvidia-topologyd"));
+    Files.writeString(folder.resolve("virtualTopology.xml"), WITHOUT_GPUS);
+    assertEquals(topology, made(Map.of()));
+  }
+
+  /** Such a file does not stand for an absent machine, and the hypervisor's never does. */
+  @Test
+  void ranksOnTheHostDeviceNeedAFileWithGpus() throws IOException {
+    SysFiles files = new SysFiles(root);
+    Path folder = Files.createDirectories(root.resolve("var/run/nvidia-topologyd"));
+    String whole = WITHOUT_GPUS.replace("/></pci>", "><gpu dev=\"0\" sm=\"80\"/></pci></pci>");
+    Path hypervisors = Files.writeString(folder.resolve("virtualTopology.xml"), whole);
+    assertFalse(MachineFacts.of(Devices.host(), Settings.alone(Map.of()), files).fromFile());
+    Map<String, String> named = Map.of("NCCL_TOPO_FILE", hypervisors.toString());
+    assertTrue(MachineFacts.of(Devices.host(), Settings.alone(named), files).fromFile());
+    Files.writeString(hypervisors, WITHOUT_GPUS);
+    assertFalse(MachineFacts.of(Devices.host(), Settings.alone(named), files).fromFile());
+  }
+
+  @Test
+  void forbiddenPeersAreWritten() throws IOException {
+    assertTrue(made(Map.of()).contains("nopeers=\"0002:00:00.0\""));
+    String whole = WITHOUT_GPUS.replace("/></pci>", "><gpu dev=\"0\" sm=\"80\"/></pci></pci>");
+    Path named = Files.writeString(root.resolve("named.xml"), whole);
+    String topology = made(Map.of("NCCL_TOPO_FILE", named.toString()));
+    assertTrue(topology.contains("nopeers=\"0002:00:00.0\""), topology);
+  }
+}
