@@ -129,7 +129,7 @@ public final class Initializer {
     ConnectionLayout layout = layout(members.peers());
     times.begin("machines");
     TopologyExchange machines =
-        TopologyExchange.of(request, members.peers(), plugins.nets().reachingGpus(), bootstrap);
+        TopologyExchange.of(request, members.peers(), plugins.nets().nics(), bootstrap);
     times.begin("graphs");
     ChannelGraphs graphs = ChannelGraphs.of(request, machines, members.peers(), bootstrap);
     Ranks ranks =

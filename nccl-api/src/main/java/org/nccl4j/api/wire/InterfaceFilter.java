@@ -26,7 +26,7 @@ public record InterfaceFilter(String names, String family) {
   }
 
   /** True if an interface may be used as far as its name goes. */
-  boolean allows(String name) {
+  public boolean allows(String name) {
     if (!selects()) {
       return true;
     }

@@ -39,7 +39,7 @@ public final class HostMachine {
     XmlElement system =
         file.filter(TopologyFile::isWhole)
             .map(TopologyFile::system)
-            .orElseGet(() -> LiveMachine.of(root, file).system());
+            .orElseGet(() -> LiveMachine.of(root, file, settings).system());
     return system.children().isEmpty() ? Optional.empty() : Optional.of(routes(system, settings));
   }
 

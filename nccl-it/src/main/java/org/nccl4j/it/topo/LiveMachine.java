@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.cuda.NvlinkFallback;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.detect.Detection;
@@ -16,6 +17,7 @@ import org.nccl4j.topo.detect.NetworkScan;
 import org.nccl4j.topo.detect.SysFiles;
 import org.nccl4j.topo.detect.TopologyFile;
 import org.nccl4j.topo.xml.XmlElement;
+import org.nccl4j.transport.net.AllowedNics;
 
 /**
  * This machine, or a recorded one, as it is found: GPUs and their links from the driver's
@@ -37,10 +39,11 @@ record LiveMachine(
    * The machine below a root.
    *
    * @param start its topology file, if there is one; without GPUs
+   * @param settings that allow network cards
    */
-  static LiveMachine of(Path root, Optional<TopologyFile> start) {
+  static LiveMachine of(Path root, Optional<TopologyFile> start, Settings settings) {
     SysFiles files = new SysFiles(root);
-    List<NetFacts> nets = NetworkScan.of(files);
+    List<NetFacts> nets = NetworkScan.of(files, net -> isAllowed(settings, net));
     // Interfaces have no port number; only InfiniBand's ports can be fused.
     boolean fusible = nets.stream().allMatch(net -> net.port() > 0);
     if (!root.toAbsolutePath().normalize().equals(HERE)) {
@@ -60,6 +63,12 @@ record LiveMachine(
         gpus.isEmpty() ? Optional.empty() : absence.map(LiveMachine::doubt),
         gpus.size(),
         fusible);
+  }
+
+  private static boolean isAllowed(Settings settings, NetFacts net) {
+    return net.port() > 0
+        ? AllowedNics.allowsPort(settings, net.name(), net.port())
+        : AllowedNics.allowsInterface(settings, net.name());
   }
 
   private static XmlElement detected(

@@ -257,7 +257,7 @@ final class MachineOptions {
 
   private LiveMachine live() {
     if (live == null) {
-      live = LiveMachine.of(root(), given());
+      live = LiveMachine.of(root(), given(), values());
       live.doubt().ifPresent(doubt -> err().println("note: " + doubt));
     }
     return live;

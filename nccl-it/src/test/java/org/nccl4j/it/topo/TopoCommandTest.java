@@ -13,6 +13,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -338,6 +340,53 @@ class TopoCommandTest {
     assertEquals(0, run("detect", "--json", "--root", folder.toString()), err.toString());
     assertTrue(out.toString().contains("\"gpusFrom\":\"PCI, without NVLinks"), out.toString());
     assertTrue(out.toString().contains("\"system\":{\"version\":1}"), out.toString());
+  }
+
+  @Test
+  void settingsLeaveOutNetworkCards() throws IOException {
+    for (String port : List.of("infiniband/mlx5_0/ports/1", "infiniband/mlx5_1/ports/1")) {
+      Path there = Files.createDirectories(folder.resolve("sys/class/" + port));
+      Files.writeString(there.resolve("state"), "4: ACTIVE");
+    }
+    for (String name : List.of("eth0", "eth1")) {
+      Path there = Files.createDirectories(folder.resolve("sys/class/net/" + name));
+      Files.writeString(there.resolve("operstate"), "up");
+    }
+    assertEquals("mlx5_0 mlx5_1", cards());
+    assertEquals("mlx5_1", cards("--set", "NCCL_IB_HCA=^mlx5_0"));
+    assertEquals("eth0 eth1", cards("--set", "NCCL_IB_DISABLE=1"));
+    assertEquals("eth1", cards("--set", "NCCL_NET=Socket", "--set", "NCCL_SOCKET_IFNAME=eth1"));
+  }
+
+  private String cards(String... settings) {
+    out.getBuffer().setLength(0);
+    String[] given = {"detect", "--root", folder.toString()};
+    Stream<String> all = Stream.concat(Stream.of(given), Stream.of(settings));
+    assertEquals(0, run(all.toArray(String[]::new)), err.toString());
+    return Pattern.compile("<net name=\"(\\w+)\"")
+        .matcher(out.toString())
+        .results()
+        .map(net -> net.group(1))
+        .collect(Collectors.joining(" "));
+  }
+
+  /** A cloud's file, whose PCI tree the machine does not show. */
+  @Test
+  void aMachinesFileWithoutGpusIsTheStartOfItsDetection() throws IOException {
+    Path gpu = Files.createDirectories(folder.resolve("sys/bus/pci/devices/0001:00:00.0"));
+    Files.writeString(gpu.resolve("vendor"), "0x10de");
+    Files.writeString(gpu.resolve("class"), "0x030200");
+    Path own = Files.createDirectories(folder.resolve("var/run/nvidia-topologyd"));
+    Files.writeString(
+        own.resolve("virtualTopology.xml"),
+        "<system version=\"1\"><cpu numaid=\"3\" arch=\"x86_64\" vendor=\"AuthenticAMD\">"
+            + "<pci busid=\"ffff:ff:01.0\" class=\"0x060400\">"
+            + "<pci busid=\"0001:00:00.0\"/></pci></cpu></system>");
+    assertEquals(0, run("detect", "--root", folder.toString()), err.toString());
+    assertTrue(out.toString().contains("numaid=\"3\""), out.toString());
+    assertTrue(out.toString().contains("<gpu dev=\"0\""), out.toString());
+    assertTrue(
+        out.toString().indexOf("ffff:ff:01.0") < out.toString().indexOf("<gpu "), out.toString());
   }
 
   @Test

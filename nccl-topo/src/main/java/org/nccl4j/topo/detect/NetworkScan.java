@@ -4,6 +4,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Predicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.nccl4j.topo.CNumber;
@@ -23,9 +24,23 @@ public final class NetworkScan {
 
   /** The active ports of InfiniBand devices, or if there are none the interfaces that are up. */
   public static List<NetFacts> of(SysFiles files) {
+    return of(files, net -> true);
+  }
+
+  /**
+   * Those that may be used; all if none of them may, such as beside a plug-in with other names.
+   *
+   * @param usable true for a port or an interface that may be used
+   */
+  public static List<NetFacts> of(SysFiles files, Predicate<NetFacts> usable) {
     NetworkScan scan = new NetworkScan(files);
-    List<NetFacts> ports = scan.infiniband();
-    return ports.isEmpty() ? scan.interfaces() : ports;
+    List<NetFacts> used = scan.find(usable);
+    return used.isEmpty() ? scan.find(net -> true) : used;
+  }
+
+  private List<NetFacts> find(Predicate<NetFacts> usable) {
+    List<NetFacts> ports = infiniband().stream().filter(usable).toList();
+    return ports.isEmpty() ? interfaces(usable) : ports;
   }
 
   private List<NetFacts> infiniband() {
@@ -74,22 +89,25 @@ public final class NetworkScan {
   }
 
   /** Interfaces that are up; virtual ones where there are no others, as sockets use them. */
-  private List<NetFacts> interfaces() {
+  private List<NetFacts> interfaces(Predicate<NetFacts> usable) {
     List<String> up =
         files.list("class/net").stream()
             .filter(name -> !name.equals("lo"))
             .filter(name -> files.sys("class/net/" + name + "/operstate").equals("up"))
+            .filter(name -> usable.test(facts(name, 0)))
             .toList();
     List<String> outward = up.stream().filter(name -> !VirtualInterfaces.include(name)).toList();
     List<NetFacts> nets = new ArrayList<>();
     for (String name : outward.isEmpty() ? up : outward) {
-      String folder = "class/net/" + name + "/";
-      String speed = files.sys(folder + "speed");
-      int mbps = speed.matches("[1-9][0-9]{0,8}") ? Integer.parseInt(speed) : DEFAULT_MBPS;
-      nets.add(
-          new NetFacts(
-              name, card(folder + "device"), mbps, 0, nets.size(), 0, SOCKET_CONNECTIONS, false));
+      nets.add(facts(name, nets.size()));
     }
     return nets;
+  }
+
+  private NetFacts facts(String name, int guid) {
+    String folder = "class/net/" + name + "/";
+    String speed = files.sys(folder + "speed");
+    int mbps = speed.matches("[1-9][0-9]{0,8}") ? Integer.parseInt(speed) : DEFAULT_MBPS;
+    return new NetFacts(name, card(folder + "device"), mbps, 0, guid, 0, SOCKET_CONNECTIONS, false);
   }
 }

@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.peers.InitRequest;
+import org.nccl4j.api.init.topology.HostNics;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
@@ -28,10 +29,9 @@ import org.nccl4j.topo.TopoSettings;
  *
  * @param providers best first
  * @param asked the answers of all networks that the settings allow, a line for each
- * @param reachingGpus names of their devices that access GPU memory themselves; not asked for where
- *     the rank is on the host device
+ * @param nics their devices; not asked for where the rank is on the host device
  */
-public record NetDiscovery(List<NetProvider> providers, String asked, Set<String> reachingGpus) {
+public record NetDiscovery(List<NetProvider> providers, String asked, HostNics nics) {
   private static final Logger LOG = DebugLog.of("NET");
   private static final List<String> FUSION =
       Stream.of(TopoSettings.NCCL_NET_MERGE_LEVEL, TopoSettings.NCCL_NET_MERGE_POLICY)
@@ -78,17 +78,21 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
     }
     boolean gpu = request.device().kind() == Device.Kind.CUDA;
     return new NetDiscovery(
-        List.copyOf(usable), table.toString(), gpu ? reachingGpus(usable, context) : Set.of());
+        List.copyOf(usable), table.toString(), gpu ? nics(usable, context) : HostNics.UNKNOWN);
   }
 
   /** A network that cannot list its devices reports the error when it is used. */
-  private static Set<String> reachingGpus(List<NetProvider> providers, NetContext context) {
-    Set<String> names = new HashSet<>();
+  static HostNics nics(List<NetProvider> providers, NetContext context) {
+    Set<String> preferred = new HashSet<>();
+    Set<String> reachingGpus = new HashSet<>();
     for (NetProvider provider : providers) {
       try (Net net = provider.open(context)) {
         for (NetDevice device : net.devices()) {
+          if (provider == providers.get(0)) {
+            preferred.addAll(device.names());
+          }
           if (device.pointers().size() > 1) {
-            names.addAll(device.names());
+            reachingGpus.addAll(device.names());
           }
         }
       } catch (NcclException e) {
@@ -99,7 +103,7 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
             e);
       }
     }
-    return Set.copyOf(names);
+    return new HostNics(Set.copyOf(preferred), Set.copyOf(reachingGpus));
   }
 
   /** Says of settings by which NCCL merges several cards. */

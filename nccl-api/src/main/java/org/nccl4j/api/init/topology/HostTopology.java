@@ -31,24 +31,21 @@ final class HostTopology {
   private final Settings settings;
   private final SysFiles files;
   private final SortedMap<Integer, MachineFacts> local;
-  private final Set<String> reachingGpus;
+  private final HostNics nics;
 
   /**
    * Creates the topology of a host.
    *
    * @param files the kernel's files
    * @param local what ranks know who see the same of it, by their number on the host
-   * @param reachingGpus names of networks' devices that say that they access GPU memory
+   * @param nics devices of the networks
    */
   HostTopology(
-      Settings settings,
-      SysFiles files,
-      SortedMap<Integer, MachineFacts> local,
-      Set<String> reachingGpus) {
+      Settings settings, SysFiles files, SortedMap<Integer, MachineFacts> local, HostNics nics) {
     this.settings = settings;
     this.files = files;
     this.local = local;
-    this.reachingGpus = reachingGpus;
+    this.nics = nics;
   }
 
   XmlElement make(long hostHash) {
@@ -59,9 +56,8 @@ final class HostTopology {
       return fromFile(given.get());
     }
     List<NetFacts> nets = new ArrayList<>();
-    for (NetFacts net : NetworkScan.of(files)) {
-      boolean reaches = reachingGpus.contains(net.name() + ":" + net.port());
-      nets.add(reaches ? net.reachingGpus() : net);
+    for (NetFacts net : NetworkScan.of(files, nics::isPreferred)) {
+      nets.add(nics.reachesGpus(net) ? net.reachingGpus() : net);
     }
     HostFacts facts = new HostFacts(hostHash, gpus, nets);
     return given

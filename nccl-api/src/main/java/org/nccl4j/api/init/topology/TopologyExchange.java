@@ -110,10 +110,10 @@ public final class TopologyExchange {
   /**
    * Asks all ranks; collective.
    *
-   * @param reachingGpus names of this host's network devices that access GPU memory
+   * @param nics devices of this rank's networks
    */
   public static TopologyExchange of(
-      InitRequest request, List<PeerInfo> peers, Set<String> reachingGpus, Bootstrap bootstrap) {
+      InitRequest request, List<PeerInfo> peers, HostNics nics, Bootstrap bootstrap) {
     Settings settings = request.settings();
     checkFiles(settings);
     MachineFacts mine = MachineFacts.of(request.device(), settings, HERE);
@@ -136,7 +136,7 @@ public final class TopologyExchange {
     Map<Integer, SortedMap<Integer, MachineFacts>> views = views(peers, ranksOf, facts);
     byte[] told = new byte[0];
     if (views.containsKey(bootstrap.rank())) {
-      HostTopology host = new HostTopology(settings, HERE, views.get(bootstrap.rank()), reachingGpus);
+      HostTopology host = new HostTopology(settings, HERE, views.get(bootstrap.rank()), nics);
       told =
           describe(
               host, peers.get(bootstrap.rank()).hostId(), settings.isSet(Settings.NCCL_TOPO_FILE));
@@ -207,7 +207,8 @@ public final class TopologyExchange {
     SortedMap<Integer, MachineFacts> local = new TreeMap<>();
     gpus.forEach(gpu -> local.put(local.size(), MachineFacts.of(gpu, settings, HERE)));
     String hostId = LocalIdentity.hostId(settings.get(Settings.NCCL_HOSTID));
-    XmlElement seen = new HostTopology(settings, HERE, local, Set.of()).make(number(hostId));
+    XmlElement seen =
+        new HostTopology(settings, HERE, local, HostNics.UNKNOWN).make(number(hostId));
     String told = TopologyXml.write(seen);
     XmlElement system =
         HostTopology.join(List.of(TopologyXml.parseSystem("this machine", told)), false);

@@ -155,7 +155,7 @@ class ChannelGraphsTest {
                 () ->
                     ChannelGraphs.of(
                         request,
-                        TopologyExchange.of(request, peers, Set.of(), bootstrap),
+                        TopologyExchange.of(request, peers, HostNics.UNKNOWN, bootstrap),
                         peers,
                         bootstrap),
                 threads));

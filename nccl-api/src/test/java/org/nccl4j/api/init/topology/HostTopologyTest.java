@@ -7,10 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.Devices;
@@ -29,12 +32,16 @@ class HostTopologyTest {
   @TempDir private Path root;
 
   private String made(Map<String, String> settings) {
+    return made(settings, HostNics.UNKNOWN);
+  }
+
+  private String made(Map<String, String> settings, HostNics nics) {
     GpuFacts gpu =
         new GpuFacts("0001:00:00.0", 0, -1, 80, true, Map.of(), 0, 0, Set.of("0002:00:00.0"));
     TreeMap<Integer, MachineFacts> local = new TreeMap<>();
     local.put(0, new MachineFacts("here", Optional.of(gpu), false, false));
     return TopologyXml.write(
-        new HostTopology(Settings.alone(settings), new SysFiles(root), local, Set.of()).make(7));
+        new HostTopology(Settings.alone(settings), new SysFiles(root), local, nics).make(7));
   }
 
   private static boolean isBelowTheBridge(String topology) {
@@ -75,5 +82,35 @@ class HostTopologyTest {
     Path named = Files.writeString(root.resolve("named.xml"), whole);
     String topology = made(Map.of("NCCL_TOPO_FILE", named.toString()));
     assertTrue(topology.contains("nopeers=\"0002:00:00.0\""), topology);
+  }
+
+  private void write(String name, String text) throws IOException {
+    Path path = root.resolve("sys/class/" + name);
+    Files.createDirectories(path.getParent());
+    Files.writeString(path, text);
+  }
+
+  /** The search must not count on cards that carry nothing. */
+  @Test
+  void theNetworksDevicesAloneAreInTheTopology() throws IOException {
+    for (String port : List.of("mlx5_0/ports/1", "mlx5_1/ports/1", "mlx5_1/ports/2")) {
+      write("infiniband/" + port + "/state", "4: ACTIVE");
+    }
+    for (String name : List.of("eth0", "eth1", "docker0")) {
+      write("net/" + name + "/operstate", "up");
+    }
+    assertEquals("mlx5_0:1 mlx5_1:1 mlx5_1:2", nets(Set.of()));
+    assertEquals("mlx5_1:2", nets(Set.of("mlx5_1:2")));
+    assertEquals("eth1:0", nets(Set.of("eth1")));
+    assertEquals("docker0:0", nets(Set.of("docker0")));
+    assertEquals("mlx5_0:1 mlx5_1:1 mlx5_1:2", nets(Set.of("of a plug-in")));
+  }
+
+  private String nets(Set<String> preferred) {
+    return Pattern.compile("<net name=\"(\\w+)\".* port=\"(\\d+)\"")
+        .matcher(made(Map.of(), new HostNics(preferred, Set.of())))
+        .results()
+        .map(net -> net.group(1) + ":" + net.group(2))
+        .collect(Collectors.joining(" "));
   }
 }

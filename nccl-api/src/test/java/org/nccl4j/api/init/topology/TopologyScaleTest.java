@@ -9,7 +9,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -50,7 +49,7 @@ class TopologyScaleTest {
             CompletableFuture.supplyAsync(
                 () -> {
                   TopologyExchange machines =
-                      TopologyExchange.of(request, peers, Set.of(), bootstrap);
+                      TopologyExchange.of(request, peers, HostNics.UNKNOWN, bootstrap);
                   return new Found(machines, ChannelGraphs.of(request, machines, peers, bootstrap));
                 },
                 threads));
