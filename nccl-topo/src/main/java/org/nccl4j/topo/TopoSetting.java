@@ -44,6 +44,12 @@ public record TopoSetting<T>(
     return new TopoSetting<>(name, defaultValue, allowed, sentence, new TextParser());
   }
 
+  /** Declares a setting whose texts match a pattern, in any case; it has them in upper case. */
+  static TopoSetting<String> matching(
+      String name, String defaultValue, String pattern, String allowed, String sentence) {
+    return new TopoSetting<>(name, defaultValue, allowed, sentence, new WordParser(pattern));
+  }
+
   /** Declares lists of names, which are empty by default. */
   static TopoSetting<NameLists> names(String name, String allowed, String sentence) {
     return new TopoSetting<>(name, NameLists.parse(""), allowed, sentence, new NamesParser());
@@ -110,7 +116,22 @@ public record TopoSetting<T>(
   private record LevelParser() implements Function<String, Optional<PathType>> {
     @Override
     public Optional<PathType> apply(String text) {
-      return PathType.level(text);
+      Optional<PathType> level = PathType.level(text);
+      if (level.isEmpty() && !text.isEmpty()) {
+        throw new IllegalArgumentException("not a level");
+      }
+      return level;
+    }
+  }
+
+  private record WordParser(String pattern) implements Function<String, String> {
+    @Override
+    public String apply(String text) {
+      String word = text.toUpperCase(Locale.ROOT);
+      if (!word.matches(pattern)) {
+        throw new IllegalArgumentException("not one of the words");
+      }
+      return word;
     }
   }
 }

@@ -146,17 +146,19 @@ public final class TopoSettings {
       flag("NCCL_TOPO_SPLIT_MLOPART", true, "Counts partitions of a GPU as GPUs.");
 
   public static final TopoSetting<String> NCCL_NET_MERGE_LEVEL =
-      text(
+      matching(
           "NCCL_NET_MERGE_LEVEL",
           "PORT",
+          "(PORT|LOC|PIX|PXB|P2C|PXN|PHB|SYS)?",
           "PORT, or LOC, PIX, PXB, PHB or SYS",
           "The longest path between NICs that count as one NIC. Communicators merge ports of one"
               + " card (PORT) or none (LOC).");
 
   public static final TopoSetting<String> NCCL_NET_MERGE_POLICY =
-      text(
+      matching(
           "NCCL_NET_MERGE_POLICY",
           "",
+          "(RAIL)?",
           "RAIL, or nothing",
           "In ./nccl topo alone: with RAIL, only NICs of one rail count as one NIC.");
 
@@ -177,9 +179,10 @@ public final class TopoSettings {
               + " where it helps.");
 
   public static final TopoSetting<String> NCCL_NETDEVS_POLICY =
-      text(
+      matching(
           "NCCL_NETDEVS_POLICY",
           "AUTO",
+          "(AUTO|ALL|MAX:[0-9]{1,6})?",
           "AUTO, ALL, or MAX: and a number",
           "The number of NICs that a GPU uses.");
 
@@ -529,6 +532,11 @@ public final class TopoSettings {
   private static TopoSetting<String> text(
       String name, String defaultValue, String allowed, String sentence) {
     return declare(TopoSetting.text(name, defaultValue, allowed, sentence));
+  }
+
+  private static TopoSetting<String> matching(
+      String name, String defaultValue, String pattern, String allowed, String sentence) {
+    return declare(TopoSetting.matching(name, defaultValue, pattern, allowed, sentence));
   }
 
   private static TopoSetting<NameLists> names(String name, String allowed, String sentence) {

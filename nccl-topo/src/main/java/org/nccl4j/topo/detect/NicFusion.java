@@ -26,10 +26,6 @@ public final class NicFusion {
    */
   private static final PathType PORT = PathType.NVL;
 
-  private static final PathType[] LEVELS = {
-    PathType.LOC, PathType.PIX, PathType.PXB, PathType.P2C, PathType.PXN, PathType.PHB, PathType.SYS
-  };
-
   private final XmlElement system;
   private final TopoSettings settings;
   private final List<XmlElement> nets = new ArrayList<>();
@@ -91,7 +87,7 @@ public final class NicFusion {
 
   private void automatic() {
     PathType level = level();
-    boolean rails = settings.get(TopoSettings.NCCL_NET_MERGE_POLICY).equalsIgnoreCase("RAIL");
+    boolean rails = settings.get(TopoSettings.NCCL_NET_MERGE_POLICY).equals("RAIL");
     for (XmlElement first : List.copyOf(nets)) {
       if (!NicDistance.isCard(first) || !placed.add(first)) {
         continue;
@@ -115,15 +111,7 @@ public final class NicFusion {
 
   private PathType level() {
     String text = settings.get(TopoSettings.NCCL_NET_MERGE_LEVEL);
-    if (text.startsWith("PORT")) {
-      return PORT;
-    }
-    for (PathType type : LEVELS) {
-      if (text.startsWith(type.name())) {
-        return type;
-      }
-    }
-    return PathType.LOC;
+    return text.equals("PORT") ? PORT : PathType.named(text).orElse(PathType.LOC);
   }
 
   private void merge(List<XmlElement> ports) {

@@ -2,7 +2,6 @@ package org.nccl4j.topo.path;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSettings;
@@ -136,14 +135,14 @@ public final class Locality {
     if (max > 0) {
       return Math.min(max, nets);
     }
-    boolean all = settings.get(TopoSettings.NCCL_NETDEVS_POLICY).equalsIgnoreCase("ALL");
+    boolean all = settings.get(TopoSettings.NCCL_NETDEVS_POLICY).equals("ALL");
     return all ? nets : (nets + sharers - 1) / sharers;
   }
 
   /** The most networks that one GPU may use: NCCL_NETDEVS_POLICY=MAX:n; 0 for no limit. */
   public int maxNets() {
-    String policy = settings.get(TopoSettings.NCCL_NETDEVS_POLICY).toUpperCase(Locale.ROOT);
-    return policy.matches("MAX:[0-9]{1,6}") ? Integer.parseInt(policy.substring(4)) : 0;
+    String policy = settings.get(TopoSettings.NCCL_NETDEVS_POLICY);
+    return policy.startsWith("MAX:") ? Integer.parseInt(policy.substring(4)) : 0;
   }
 
   private static int mirrored(int value, int powerOfTwo) {

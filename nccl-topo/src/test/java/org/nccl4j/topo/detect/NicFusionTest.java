@@ -102,7 +102,6 @@ class NicFusionTest {
     "PIX, a+b+c d e",
     "PXB, a+b+c d e",
     "PHB, a+b+c+d e",
-    "nonsense, a b c d e",
   })
   void theLevelSaysHowFarApartPortsMayBe(String level, String expected) {
     assertEquals(expected, names(fuse("NCCL_NET_MERGE_LEVEL=" + level)));

@@ -4,6 +4,7 @@ import java.lang.System.Logger;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -110,7 +111,7 @@ public record NetDiscovery(List<NetProvider> providers, String asked, HostNics n
   private static void warnOfFusion(Settings settings) {
     for (String name : FUSION) {
       Optional<String> text = settings.setting(name);
-      if (text.isPresent() && !MERGED.contains(text.get())) {
+      if (text.isPresent() && !MERGED.contains(text.get().toUpperCase(Locale.ROOT))) {
         LOG.log(
             Logger.Level.WARNING,
             "{0}={1} affects only nccl topo: communicators merge only the ports of one card. Name"
