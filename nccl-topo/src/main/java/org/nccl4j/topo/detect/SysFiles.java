@@ -10,7 +10,10 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/** The kernel's files below /sys and /proc, or a recorded copy of them. A missing file is empty. */
+/**
+ * The kernel's files below /sys and /proc, or a recorded copy of them. A file or folder that is
+ * missing or cannot be read is empty.
+ */
 public final class SysFiles {
   private static final int MAX_BYTES = 1 << 16;
   private static final int MAX_CPUINFO_BYTES = 1 << 20;
@@ -64,8 +67,8 @@ public final class SysFiles {
     }
     try (Stream<Path> names = Files.list(path)) {
       return names.map(name -> String.valueOf(name.getFileName())).sorted().toList();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
+    } catch (IOException | UncheckedIOException e) {
+      return List.of(); // as a file that cannot be read
     }
   }
 

@@ -4,10 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -241,6 +243,21 @@ class DetectionTest {
     write("sys/class/net/lo/operstate", "up");
     write("sys/class/net/veth12/operstate", "up");
     assertEquals("veth12", NetworkScan.of(files).get(0).name());
+  }
+
+  /** As a container may hide it from its user. */
+  @Test
+  void aFolderThatCannotBeReadIsEmpty() throws IOException {
+    Path ports = root.resolve("sys/class/infiniband/mlx5_0/ports");
+    Set<PosixFilePermission> before = Files.getPosixFilePermissions(ports);
+    Files.setPosixFilePermissions(ports, Set.of());
+    try {
+      assumeFalse(Files.isReadable(ports), "this user may read everything");
+      List<NetFacts> nets = NetworkScan.of(files);
+      assertEquals(List.of("mlx5_1"), nets.stream().map(NetFacts::name).toList());
+    } finally {
+      Files.setPosixFilePermissions(ports, before);
+    }
   }
 
   @Test
