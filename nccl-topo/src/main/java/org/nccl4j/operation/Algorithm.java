@@ -275,7 +275,17 @@ public enum Algorithm {
     this.protocols = List.of(protocols.length == 0 ? Protocol.values() : protocols);
   }
 
-  /** All names that NCCL_ALGO takes. */
+  /**
+   * All names that NCCL_ALGO takes: {@link #names}, and those that NCCL has besides, which match
+   * nothing.
+   */
+  public static List<String> accepted() {
+    return Stream.concat(names().stream(), OF_NCCL.stream().map(Algorithm::label))
+        .distinct()
+        .toList();
+  }
+
+  /** The names of the algorithms that NCCL_ALGO can select. */
   public static List<String> names() {
     return Stream.of(values())
         .filter(algorithm -> algorithm != PAIRWISE && !algorithm.isCollNet())

@@ -150,6 +150,20 @@ public enum Operation {
     return key;
   }
 
+  /** The name in lists of NCCL_ALGO and NCCL_PROTO; sends and receives have one together. */
+  public String scope() {
+    return isP2p() ? "sendrecv" : key;
+  }
+
+  /** The names that lists of NCCL_ALGO and NCCL_PROTO may begin with. */
+  public static List<String> scopes() {
+    return Stream.of(values())
+        .filter(operation -> operation.isOfAllRanks() || operation.isP2p())
+        .map(Operation::scope)
+        .distinct()
+        .toList();
+  }
+
   /** The name of the user's call: allReduce. */
   public String method() {
     return Character.toLowerCase(label.charAt(0)) + label.substring(1);

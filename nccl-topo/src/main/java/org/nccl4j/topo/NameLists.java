@@ -77,6 +77,15 @@ public final class NameLists {
     return new NameLists(all, changed, operations, "");
   }
 
+  /** The same with only those names that are among some. */
+  public NameLists only(Collection<String> known) {
+    Set<String> plain = new TreeSet<>();
+    known.forEach(name -> plain.add(plain(name)));
+    Map<String, NameList> fewer = new TreeMap<>();
+    single.forEach((operation, names) -> fewer.put(operation, names.only(plain)));
+    return new NameLists(all.only(plain), fewer, operations, given);
+  }
+
   /** The value as it was given, for messages; in one spelling if it was changed since. */
   public String given() {
     return given.isEmpty() ? toString() : given;
@@ -149,6 +158,12 @@ public final class NameLists {
         }
       }
       return new NameList(excludes, names, written);
+    }
+
+    private NameList only(Set<String> known) {
+      Set<String> fewer = new TreeSet<>(names);
+      fewer.retainAll(known);
+      return new NameList(excludes, fewer, written);
     }
 
     /** True or false as the list allows a name; empty for a list without names. */

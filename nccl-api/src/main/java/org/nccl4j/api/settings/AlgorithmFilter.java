@@ -14,14 +14,12 @@ import org.nccl4j.topo.NameLists.NameList;
 
 /**
  * The algorithms and protocols that NCCL_ALGO and NCCL_PROTO allow. {@link NameLists} has the
- * settings' grammar. In it {@code sendrecv} stands for sends and receives.
+ * settings' grammar, and {@link Operation#scope} its names of operations.
  */
 public final class AlgorithmFilter {
   /** Allows everything. */
   public static final AlgorithmFilter ALL =
       new AlgorithmFilter(NameLists.parse(""), NameLists.parse(""));
-
-  private static final String SEND_RECV = "sendrecv";
 
   private final NameLists algorithms;
   private final NameLists protocols;
@@ -56,19 +54,14 @@ public final class AlgorithmFilter {
       return ALL;
     }
     List<String> protocols = Stream.of(Protocol.values()).map(Protocol::label).toList();
-    check(Settings.NCCL_ALGO.name(), algo, Algorithm.names());
+    check(Settings.NCCL_ALGO.name(), algo, Algorithm.accepted());
     check(Settings.NCCL_PROTO.name(), proto, protocols);
     return new AlgorithmFilter(algo, proto);
   }
 
   private static void check(String setting, NameLists value, List<String> names) {
     refuse(setting, value, value.unknownNames(names), names);
-    List<String> operations =
-        Stream.of(Operation.values())
-            .filter(operation -> operation.isOfAllRanks() || operation.isP2p())
-            .map(AlgorithmFilter::scope)
-            .distinct()
-            .toList();
+    List<String> operations = Operation.scopes();
     refuse(setting, value, value.unknownOperations(operations), operations);
   }
 
@@ -83,21 +76,17 @@ public final class AlgorithmFilter {
     }
   }
 
-  private static String scope(Operation operation) {
-    return operation.isP2p() ? SEND_RECV : operation.key();
-  }
-
   /**
    * The able algorithms that are allowed for an operation; all of them if none is allowed, since
    * one setting covers operations that do not have the named one.
    */
   public List<Algorithm> algorithms(Operation operation, List<Algorithm> able) {
-    return among(algorithms.of(scope(operation)), able, Algorithm::label);
+    return among(algorithms.of(operation.scope()), able, Algorithm::label);
   }
 
   /** The able protocols that are allowed for an operation; all of them if none is allowed. */
   public List<Protocol> protocols(Operation operation, List<Protocol> able) {
-    return among(protocols.of(scope(operation)), able, Protocol::label);
+    return among(protocols.of(operation.scope()), able, Protocol::label);
   }
 
   private static <T> List<T> among(NameList names, List<T> able, Function<T, String> label) {
@@ -112,8 +101,8 @@ public final class AlgorithmFilter {
 
   /** True if a way over connections is allowed for an operation. */
   public boolean allows(Operation operation, Algorithm algorithm, Protocol protocol) {
-    return algorithms.of(scope(operation)).allows(algorithm.label())
-        && protocols.of(scope(operation)).allows(protocol.label());
+    return algorithms.of(operation.scope()).allows(algorithm.label())
+        && protocols.of(operation.scope()).allows(protocol.label());
   }
 
   /** True if an algorithm between windows is allowed for operations without a list of their own. */
@@ -123,7 +112,7 @@ public final class AlgorithmFilter {
 
   /** True if an algorithm is asked for: listed for an operation, without a ^. */
   public boolean demands(Operation operation, Algorithm algorithm) {
-    return algorithms.of(scope(operation)).lists(algorithm.label());
+    return algorithms.of(operation.scope()).lists(algorithm.label());
   }
 
   /** True if an algorithm is asked for, for any operation. */
@@ -143,7 +132,7 @@ public final class AlgorithmFilter {
 
   /** The same with one algorithm for an operation instead of its list. */
   public AlgorithmFilter with(Operation operation, Algorithm algorithm) {
-    return new AlgorithmFilter(algorithms.with(scope(operation), algorithm.label()), protocols);
+    return new AlgorithmFilter(algorithms.with(operation.scope(), algorithm.label()), protocols);
   }
 
   /** The same with some algorithms for all operations instead of all lists. */

@@ -38,6 +38,8 @@ class AlgorithmFilterTest {
         "NVLS                  | TREE,RING,ONE_SHOT | TREE,RING,ONE_SHOT",
         "allreduce:tree;allreduce:ring | TREE       | TREE,RING,ONE_SHOT",
         "ring;tree             | TREE               | TREE",
+        "ring,collnetdirect;allreduce:tree,CollNetChain | TREE | RING",
+        "^CollNetDirect        | TREE,RING,ONE_SHOT | TREE,RING,ONE_SHOT",
       })
   void listsAreForAllOperationsOrForSingleOnes(String algo, String allReduce, String allGather) {
     assertEquals(allReduce, text(of(algo, Operation.ALL_REDUCE)));

@@ -17,7 +17,7 @@ import org.nccl4j.topo.search.GraphKind;
 
 /**
  * The algorithms and protocols that NCCL would use, from NCCL_ALGO and NCCL_PROTO and the abilities
- * of the machine.
+ * of the machine. Names of algorithms that NCCL does not have are left out of NCCL_ALGO.
  */
 final class EnabledAlgorithms {
   private static final int HOPPER = 90;
@@ -33,10 +33,16 @@ final class EnabledAlgorithms {
     this.comm = comm;
     this.nvSwitch = !comm.shape().nodes().get(0).graphs().routes().machine().nvSwitches().isEmpty();
     this.ll128OverC2c = settings.get(TopoSettings.NCCL_LL128_C2C);
-    this.algorithms = settings.get(TopoSettings.NCCL_ALGO);
+    this.algorithms =
+        settings
+            .get(TopoSettings.NCCL_ALGO)
+            .only(Algorithm.ofNccl().stream().map(Algorithm::label).toList());
     this.protocols = settings.get(TopoSettings.NCCL_PROTO);
-    check(TopoSettings.NCCL_ALGO, algorithms, Algorithm.ofNccl().stream().map(Algorithm::label));
-    check(TopoSettings.NCCL_PROTO, protocols, Stream.of(Protocol.values()).map(Protocol::label));
+    check(TopoSettings.NCCL_ALGO, settings, Algorithm.accepted());
+    check(
+        TopoSettings.NCCL_PROTO,
+        settings,
+        Stream.of(Protocol.values()).map(Protocol::label).toList());
   }
 
   boolean allows(Operation collective, Algorithm algorithm, Protocol protocol) {
@@ -69,15 +75,15 @@ final class EnabledAlgorithms {
   }
 
   private static void check(
-      TopoSetting<NameLists> setting, NameLists value, Stream<String> knownNames) {
-    List<String> unknown = new ArrayList<>(value.unknownNames(knownNames.toList()));
-    unknown.addAll(
-        value.unknownOperations(Operation.collectives().stream().map(Operation::label).toList()));
+      TopoSetting<NameLists> setting, TopoSettings settings, List<String> knownNames) {
+    NameLists value = settings.get(setting);
+    List<String> unknown = new ArrayList<>(value.unknownNames(knownNames));
+    unknown.addAll(value.unknownOperations(Operation.scopes()));
     if (!unknown.isEmpty()) {
       throw new TopologyException(
           "a setting cannot be read",
           setting.name() + "=" + value,
-          "NCCL has no algorithm, protocol or collective '" + unknown.get(0) + "'",
+          "there is no algorithm, protocol or operation '" + unknown.get(0) + "'",
           "write for example "
               + setting.name()
               + "=\"ring,tree;allreduce:^tree\" with known names");

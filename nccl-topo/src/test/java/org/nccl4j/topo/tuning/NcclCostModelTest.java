@@ -64,11 +64,23 @@ class NcclCostModelTest {
         "NCCL_ALGO | Tree | TREE",
         "NCCL_ALGO | ring;allreduce:tree | TREE",
         "NCCL_ALGO | tree;allreduce:ring | RING",
+        "NCCL_ALGO | ring,oneshot;sendrecv:CopyEngine | RING",
       })
   void algorithmsAreForced(String name, String value, Algorithm expected) {
     NcclCostModel costs = costs("dgx-a100", 2, Map.of(name, value));
     for (long bytes = 64; bytes <= 1L << 32; bytes *= 64) {
       assertEquals(expected, costs.select(Operation.ALL_REDUCE, bytes).orElseThrow().algorithm());
+    }
+  }
+
+  /** An environment of jobs must not break ./nccl topo. */
+  @Test
+  void namesThatNcclDoesNotHaveChangeNothing() {
+    NcclCostModel plain = costs("dgx-a100", 2, Map.of());
+    NcclCostModel costs = costs("dgx-a100", 2, Map.of("NCCL_ALGO", "OneShot;all_to_all:^Rails"));
+    for (long bytes = 64; bytes <= 1L << 32; bytes *= 64) {
+      assertEquals(
+          plain.select(Operation.ALL_REDUCE, bytes), costs.select(Operation.ALL_REDUCE, bytes));
     }
   }
 
