@@ -7,6 +7,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
@@ -21,6 +22,7 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.copy.CopyEngineP2p;
 import org.nccl4j.device.cuda.driver.CudaContext;
+import org.nccl4j.device.cuda.driver.CudaResult;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.GpuCleanup;
 import org.nccl4j.device.cuda.driver.LaunchGate;
@@ -438,6 +440,9 @@ final class CudaKernelCommunicator
         marks.launched(launches, into, System.nanoTime());
       }
       spec.progress().kernelLaunched();
+    } catch (CudaException e) {
+      failLost(e);
+      throw e;
     } finally {
       primary.leave(before);
     }
@@ -664,8 +669,25 @@ final class CudaKernelCommunicator
     return (users.isFirst(this) ? users.memory().bytes() : 0) + ofPlans.bytes() + tables.bytes();
   }
 
+  /** Fails by an error that ends the context, and throws any other. */
+  private void failLost(CudaException e) {
+    if (!CudaResult.isContextLost(e)) {
+      throw e;
+    }
+    abort(e);
+  }
+
   @Override
   public boolean isIdle() {
+    try {
+      return hasReachedAll();
+    } catch (CudaException e) {
+      failLost(e);
+      return true; // in a lost context nothing runs
+    }
+  }
+
+  private boolean hasReachedAll() {
     GpuStream of = last;
     if (order.isInOtherGraphs() || of != null && !of.isOwned()) {
       return order.isReached();
@@ -685,7 +707,12 @@ final class CudaKernelCommunicator
 
   @Override
   public long ended() {
-    return marks.ended(progress.launches(), last, order);
+    try {
+      return marks.ended(progress.launches(), last, order);
+    } catch (CudaException e) {
+      failLost(e);
+      return marks.ended();
+    }
   }
 
   @Override

@@ -225,7 +225,8 @@ public interface KernelCommunicator extends AutoCloseable {
 
   /**
    * True if all that was launched has ended. Never waits, and disturbs no capture; no while one is
-   * under way, and perhaps no at the first of several questions.
+   * under way, and perhaps no at the first of several questions. On a device that is lost nothing
+   * runs, and that it is lost becomes the {@link #failure}.
    */
   boolean isIdle();
 

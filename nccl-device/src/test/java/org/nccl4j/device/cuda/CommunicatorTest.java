@@ -114,6 +114,48 @@ class CommunicatorTest extends AgainstFakeCuda {
     }
   }
 
+  private static void launchWork(GpuRanks ranks, int rank) {
+    var communicator = ranks.communicators.get(rank);
+    try (DeviceMemory buffer = ranks.devices.get(rank).allocate(4000)) {
+      communicator.launch(communicator.prepare(WORK), buffer, buffer, ranks.streams.get(rank));
+    }
+  }
+
+  /** In a context that a fault has ended nothing runs, and each call of the driver fails. */
+  @Test
+  void aLostContextIsAFailureToWhoeverMeetsIt() {
+    assumeKernels();
+    int fault = 700; // CUDA_ERROR_ILLEGAL_ADDRESS
+    try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3))) {
+      for (int rank = 0; rank < ranks.n; rank++) {
+        launchWork(ranks, rank);
+      }
+      fake.fakeFail("*", fault);
+      assertTrue(ranks.communicators.get(0).isIdle());
+      assertEquals(0, ranks.communicators.get(1).ended());
+      fake.fakeFail("cuLaunchKernelEx", fault);
+      assertThrows(CudaException.class, () -> launchWork(ranks, 2));
+      fake.fakeReset();
+      for (CudaKernelCommunicator each : ranks.communicators) {
+        assertEquals(fault, ((CudaException) each.failure()).result());
+      }
+    }
+  }
+
+  @Test
+  void anErrorThatEndsNoContextIsNoFailure() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      var communicator = ranks.communicators.get(0);
+      launchWork(ranks, 0);
+      fake.fakeFail("cuEventRecord", 2); // CUDA_ERROR_OUT_OF_MEMORY
+      assertThrows(CudaException.class, communicator::isIdle);
+      assertThrows(CudaException.class, communicator::ended);
+      fake.fakeReset();
+      assertEquals(null, communicator.failure());
+    }
+  }
+
   /** A newer GPU runs what was compiled for an older one, which does not wait where it begins. */
   @Test
   void aKernelComesEarlyOnlyIfItsCodeWaitsForTheOneBefore() {

@@ -17,7 +17,7 @@ public interface FakeLibrary {
   /** Forgets the record and the failure. */
   void fakeReset();
 
-  /** Makes a function fail from now on. */
+  /** Makes a function fail from now on; "*" all but those of devices and contexts. */
   void fakeFail(String call, int code);
 
   /** Makes the n-th call from now on of those that begin with cuM fail, and no other. */
