@@ -174,9 +174,11 @@ public final class CommunicatorState {
   /** All ranks have agreed: observers of the engine end before the engine does. */
   void release() {
     suspended = true;
-    end(running, /* idle= */ true);
-    dispatcher.freeSteps();
-    others.all().forEach(OperationDispatcher::freeSteps);
+    CloseAll all = new CloseAll();
+    end(running, /* idle= */ true, all);
+    all.take(dispatcher::freeSteps);
+    others.all().forEach(other -> all.take(other::freeSteps));
+    all.end();
   }
 
   /** Allocates again what {@link #suspend} freed, together with all other ranks. */
@@ -578,18 +580,47 @@ public final class CommunicatorState {
 
   /**
    * Waits for this rank's operations and frees everything, with an abort if they take too long.
-   * Memory of an operation that does not end even then is never freed.
+   * Memory of an operation that does not end even then is never freed. Where a step fails, as on a
+   * device that is lost, the others are taken, and the first error is thrown at the end.
    */
   public void close(Duration patience) {
     if (!closed.compareAndSet(false, true)) {
       return;
     }
-    called(() -> "close");
+    CloseAll all = new CloseAll();
+    all.take(() -> called(() -> "close"));
     if (server != null) {
-      server.close();
+      all.take(server::close);
     }
-    Engine engine = engine();
     long end = Patience.end(patience);
+    boolean idle = false;
+    try {
+      idle = awaitEnd(patience, end);
+    } catch (RuntimeException e) { // of a driver that cannot tell
+      all.keep(e);
+    }
+    lifecycle.lock(); // a suspension that lasted longer than the patience has failed by now
+    try {
+      idle = suspended ? idle : end(running, idle, all);
+    } finally {
+      lifecycle.unlock();
+    }
+    boolean free = idle;
+    Engine engine = engine();
+    if (free) {
+      all.take(dispatcher::endTrials);
+    }
+    all.take(() -> dispatcher.close(free));
+    others.all().forEach(other -> all.take(() -> other.close(free)));
+    all.take(engine.launcher().hooks()::close);
+    left = true;
+    all.take(() -> engine.resources().leave(left(end), free));
+    all.end();
+  }
+
+  /** True if this rank's operations have ended by a time, or soon after an abort. */
+  private boolean awaitEnd(Duration patience, long end) {
+    Engine engine = engine();
     boolean idle = engine.launcher().close(patience);
     if (idle) {
       idle =
@@ -607,26 +638,7 @@ public final class CommunicatorState {
       long aborted = Patience.end(ABORTED);
       idle = engine.launcher().awaitLaunched(ABORTED) && awaitIdle(left(aborted));
     }
-    lifecycle.lock(); // a suspension that lasted longer than the patience has failed by now
-    try {
-      if (!suspended) {
-        engine = engine();
-        idle = end(running, idle);
-      }
-    } finally {
-      lifecycle.unlock();
-    }
-    boolean free = idle;
-    CloseAll all = new CloseAll();
-    if (free) {
-      all.take(dispatcher::endTrials); // asks a GPU's driver, which may have failed
-    }
-    dispatcher.close(free);
-    others.all().forEach(other -> other.close(free));
-    engine.launcher().hooks().close();
-    left = true;
-    engine.resources().leave(left(end), idle);
-    all.end();
+    return idle;
   }
 
   /**
@@ -651,17 +663,17 @@ public final class CommunicatorState {
     return Duration.ofNanos(Math.max(0, end - System.nanoTime()));
   }
 
-  /** True if what belongs to this communicator was freed: nothing uses it any more. */
-  private boolean end(Running what, boolean idle) {
+  /** True if what belongs to this communicator is freed: nothing uses it any more. */
+  private boolean end(Running what, boolean idle, CloseAll all) {
     Engine engine = what.engine;
     boolean free = idle && engine.place().windows().end();
     boolean shares = engine.kernels() != engine.resources().kernels();
     engine.resources().works(members.id(), false);
     if (free) {
       boolean registered = !engine.place().windows().isUnused();
-      engine.place().windows().close();
+      all.take(engine.place().windows()::close);
       if (registered) {
-        ProxyThread.forgetBuffers();
+        all.take(ProxyThread::forgetBuffers);
       }
     } else {
       String user =
@@ -670,13 +682,13 @@ public final class CommunicatorState {
               : "an operation still runs %s after it was aborted".formatted(Patience.text(ABORTED));
       keep(engine, shares, user);
     }
-    what.observer.close();
+    all.take(what.observer::close);
     if (shares) {
-      engine.resources().tell();
+      all.take(engine.resources()::tell);
       if (free) {
-        engine.kernels().close();
+        all.take(engine.kernels()::close);
       }
-      bootstrap.close();
+      all.take(bootstrap::close);
     }
     return free;
   }

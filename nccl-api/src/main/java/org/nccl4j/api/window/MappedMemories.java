@@ -9,6 +9,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
@@ -152,11 +153,13 @@ final class MappedMemories {
 
   /** Unmaps everything, and gives the addresses back. */
   void close() {
-    memories.values().forEach(memory -> memory.unmap(range));
+    CloseAll all = new CloseAll();
+    memories.values().forEach(memory -> all.take(() -> memory.unmap(range)));
     memories.clear();
     if (range != null) {
-      range.close();
+      all.take(range::close);
     }
+    all.end();
   }
 
   private void unmap(List<DeviceMemory> views, long offset) {

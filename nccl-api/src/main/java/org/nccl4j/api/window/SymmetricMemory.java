@@ -5,6 +5,7 @@ import java.util.Optional;
 import org.nccl4j.api.multicast.Multicast;
 import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
@@ -114,11 +115,14 @@ final class SymmetricMemory {
       return;
     }
     unmapped = true;
-    for (int place = 0; place < views.size(); place++) {
+    CloseAll all = new CloseAll();
+    for (int i = 0; i < views.size(); i++) {
+      int place = i;
       DeviceMemory view = views.get(place);
-      view.close(); // so that who has kept it gets an error, not a fault
-      range.unmap(place, offset, view.size());
+      all.take(view::close); // so that who has kept it gets an error, not a fault
+      all.take(() -> range.unmap(place, offset, view.size()));
     }
-    own.release();
+    all.take(own::release);
+    all.end();
   }
 }

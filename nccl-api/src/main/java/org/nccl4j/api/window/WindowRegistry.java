@@ -15,6 +15,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.RmaSpace;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.support.KeptMemory;
 import org.nccl4j.device.support.Patience;
 import org.nccl4j.device.symmetric.ShareableMemory;
@@ -497,8 +498,10 @@ public final class WindowRegistry implements AutoCloseable {
    */
   @Override
   public void close() {
-    registrations.close();
-    unmap();
+    CloseAll all = new CloseAll();
+    all.take(registrations::close);
+    all.take(this::unmap);
+    all.end();
   }
 
   /**
@@ -524,11 +527,13 @@ public final class WindowRegistry implements AutoCloseable {
         window.drop();
         table.remove(window);
       }
-      mapped.close();
+      CloseAll all = new CloseAll();
+      all.take(mapped::close);
       if (resources != null) {
-        resources.close();
+        all.take(resources::close);
       }
-      ofLibrary.forEach(DeviceMemory::close);
+      ofLibrary.forEach(memory -> all.take(memory::close));
+      all.end();
     }
   }
 }

@@ -26,11 +26,16 @@ public final class CloseAll {
     try {
       release.run();
     } catch (RuntimeException e) {
-      if (failure == null) {
-        failure = e;
-      } else if (failure != e) {
-        failure.addSuppressed(e);
-      }
+      keep(e);
+    }
+  }
+
+  /** Keeps an exception of another step until {@link #end}. */
+  public void keep(RuntimeException e) {
+    if (failure == null) {
+      failure = e;
+    } else if (failure != e) {
+      failure.addSuppressed(e);
     }
   }
 
