@@ -34,8 +34,9 @@ final class JoinRefusal implements ConnectionDialer.Outcome, Connection.Owner {
     this.failure = failure;
   }
 
-  /** Says it, if the root answers soon. */
+  /** Says it, if the root answers soon; also on a thread that has been interrupted before. */
   static void say(FailureMessage failure, BootstrapId id, PeerCredentials trust) {
+    boolean interrupted = Thread.interrupted();
     EventLoop loop = EventLoop.acquire();
     try {
       JoinRefusal words = new JoinRefusal(failure);
@@ -48,11 +49,14 @@ final class JoinRefusal implements ConnectionDialer.Outcome, Connection.Owner {
         loop.execute(dialer::cancel);
       }
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
+      interrupted = true;
     } catch (NcclException e) {
       DebugLog.of("BOOTSTRAP").log(Level.DEBUG, "the other ranks are not told", e);
     } finally {
       loop.release();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

@@ -13,9 +13,15 @@ import javax.crypto.spec.SecretKeySpec;
 import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 import org.nccl4j.api.wire.tls.PeerCredentials;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 
 /** Creates a bootstrap of some ranks of a TCP bootstrap; the first of them has the root. */
 final class SubsetBootstrap {
+  /** Time that a rank whose thread is interrupted gives the first member to say where it is. */
+  private static final Duration INTERRUPTED = Duration.ofSeconds(2);
+
   private final JoinRequest old;
   private final ProcessIdentity self;
   private final String key;
@@ -49,12 +55,33 @@ final class SubsetBootstrap {
       id = BootstrapRoot.create(options, limit, secret());
       publish.accept(id.withSecret(new byte[BootstrapId.SECRET_BYTES]).encode());
     } else {
-      PeerCredentials trust = PeerCredentials.of(old.secret(), old.options().tls());
-      byte[] way = RejoinCall.ask(leader, RejoinAddress.decode(lead), trust, key, deadline);
-      id = BootstrapId.decode(way).withSecret(secret());
+      id = BootstrapId.decode(way(RejoinAddress.decode(lead), deadline)).withSecret(secret());
     }
     return TcpBootstrap.join(
         new JoinRequest(nRanks, id, place, limit, options), self, deadline, leader);
+  }
+
+  /**
+   * Asks the first member for the way. A thread that is interrupted asks once more, for a moment:
+   * with the way its interruption can be told to the others.
+   */
+  private byte[] way(RejoinAddress lead, Deadline deadline) {
+    PeerCredentials trust = PeerCredentials.of(old.secret(), old.options().tls());
+    try {
+      return RejoinCall.ask(leader, lead, trust, key, deadline);
+    } catch (InvalidUsageException e) {
+      if (e.id() != ErrorId.INTERRUPTED) {
+        throw e;
+      }
+      Thread.interrupted();
+      try {
+        return RejoinCall.ask(leader, lead, trust, key, Deadline.after(INTERRUPTED));
+      } catch (NcclException unknown) {
+        throw e;
+      } finally {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   /** Derived, so that it never travels. */

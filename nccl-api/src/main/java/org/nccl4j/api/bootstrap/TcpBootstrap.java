@@ -162,6 +162,9 @@ public final class TcpBootstrap extends DeadlineBootstrap {
       return made;
     } catch (NcclException e) {
       made.tellFailure(e);
+      if (e.id() == ErrorId.INTERRUPTED && !made.control.alive()) { // the root knows nothing of it
+        tellUnable(request.nRanks(), request.ids(), request.rank(), e, request.options());
+      }
       made.close();
       throw e;
     } catch (RuntimeException | Error e) {

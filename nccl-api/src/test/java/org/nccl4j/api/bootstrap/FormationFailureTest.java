@@ -129,6 +129,28 @@ class FormationFailureTest {
     }
   }
 
+  /** Its thread has an interruption before it has reached the root, and keeps it. */
+  @Test
+  void aRankThatIsInterrupted() {
+    BootstrapId id = Ranks.newId();
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            2,
+            rank -> {
+              if (rank == 0) {
+                return TcpBootstrap.join(Ranks.request(id, 2, rank, Ranks.LONG));
+              }
+              Thread.currentThread().interrupt();
+              try {
+                return TcpBootstrap.join(Ranks.request(id, 2, rank, Ranks.LONG));
+              } finally {
+                assertTrue(Thread.interrupted());
+              }
+            });
+    assertEquals(ErrorId.INTERRUPTED, all.get(1).failure().id());
+    assertSays(RemoteException.class, all.get(0).failure(), "rank 1", "was interrupted");
+  }
+
   @Test
   void aRankOfAnotherVersion() {
     BootstrapId id = Ranks.newId();

@@ -1,5 +1,6 @@
 package org.nccl4j.api.bootstrap;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
@@ -58,6 +59,26 @@ class SubsetFailureTest {
               return null;
             });
     assertNamesTheCause(ended.get(0));
+  }
+
+  /** The lead, or another, before it has reached the new root. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void anInterruptionIsToldToTheOtherMembers(int interrupted) {
+    List<Bootstrap> ranks = ranks(/* sockets= */ true);
+    byte[] lead = ranks.get(0).meetingPoint();
+    List<Ranks.Ended<Bootstrap>> ended =
+        Ranks.run(
+            2,
+            rank -> {
+              if (rank == interrupted) {
+                Thread.currentThread().interrupt();
+              }
+              return ranks.get(rank).subset(MEMBERS, lead, "key");
+            });
+    assertEquals(ErrorId.INTERRUPTED, ended.get(interrupted).failure().id());
+    NcclException told = ended.get(1 - interrupted).failure();
+    assertTrue(told.problem().contains("was interrupted"), told.problem());
   }
 
   private static void assertNamesTheCause(Ranks.Ended<?> ended) {
