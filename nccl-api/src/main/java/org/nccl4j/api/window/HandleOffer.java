@@ -85,11 +85,13 @@ final class HandleOffer implements AutoCloseable {
    *
    * @param mailboxes theirs, by rank
    * @param endNanos when to give up
+   * @param check throws if a rank has failed, of which nothing comes any more
    * @return theirs, by rank; closed with this object
    */
-  Map<Integer, OwnedFd> swap(Map<Integer, String> mailboxes, long endNanos) {
+  Map<Integer, OwnedFd> swap(Map<Integer, String> mailboxes, long endNanos, Runnable check) {
     Set<Integer> ranks = mailboxes.keySet();
-    FdExchange.Missing missing = descriptors.swap(rank, own.value(), mailboxes, ranks, endNanos);
+    FdExchange.Missing missing =
+        descriptors.swap(rank, own.value(), mailboxes, ranks, endNanos, check);
     if (!missing.isEmpty()) {
       throw new TimeoutException(
           ErrorId.NOT_CONNECTED,

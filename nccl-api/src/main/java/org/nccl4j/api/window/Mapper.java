@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -62,7 +63,7 @@ final class Mapper {
       mapAll(range.get(), offset, own, offer, all, views);
     } catch (NcclException e) {
       error = e;
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) { // the other ranks wait for this one's outcome
       error =
           new InternalErrorException(
               "rank %d could not map a window (%s)".formatted(setup.rank(), e),
@@ -110,7 +111,10 @@ final class Mapper {
         mailboxes.put(rank, all.get(rank).mailbox());
       }
     }
-    return mailboxes.isEmpty() ? Map.of() : offer.swap(mailboxes, setup.bootstrap().exchangeEnd());
+    Bootstrap bootstrap = setup.bootstrap();
+    return mailboxes.isEmpty()
+        ? Map.of()
+        : offer.swap(mailboxes, bootstrap.exchangeEnd(), bootstrap::checkFailure);
   }
 
   private ShareableMemory local(int rank, ShareableMemory own, HandleOffer offer) {

@@ -111,6 +111,12 @@ public final class FdExchange implements AutoCloseable {
     return Optional.ofNullable(arrived.remove(number));
   }
 
+  /** Swaps as the other method does, and looks for no failure meanwhile. */
+  public Missing swap(
+      int number, int fd, Map<Integer, String> takers, Set<Integer> givers, long endNanos) {
+    return swap(number, fd, takers, givers, endNanos, () -> {});
+  }
+
   /**
    * Gives a descriptor to some and awaits those of others, which can then be taken.
    *
@@ -118,13 +124,20 @@ public final class FdExchange implements AutoCloseable {
    * @param takers mailboxes, by the numbers of their owners
    * @param givers numbers of the descriptors that are to come
    * @param endNanos when to give up, of {@link System#nanoTime}
+   * @param check runs again and again; ends the wait by what it throws
    * @return what is left undone by then
    */
   public Missing swap(
-      int number, int fd, Map<Integer, String> takers, Set<Integer> givers, long endNanos) {
+      int number,
+      int fd,
+      Map<Integer, String> takers,
+      Set<Integer> givers,
+      long endNanos,
+      Runnable check) {
     Set<Integer> unsent = new TreeSet<>(takers.keySet());
     expected.addAll(givers);
     while (true) {
+      check.run();
       unsent.removeIf(taker -> give(takers.get(taker), number, fd));
       receive();
       Set<Integer> awaited = new TreeSet<>(givers);

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -19,6 +20,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.function.IntConsumer;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -30,10 +32,13 @@ import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.support.KeptMemory;
+import org.nccl4j.device.support.Patience;
 
 /** Windows of three ranks of this process, without kernels and transports. */
 @Timeout(600)
@@ -46,26 +51,68 @@ class WindowRegistryTest {
 
   private List<WindowRegistry> registries(Duration deadline, long stride) {
     List<Bootstrap> bootstraps = LocalBootstrap.create(N, deadline);
+    return IntStream.range(0, N)
+        .mapToObj(rank -> registry(rank, bootstraps.get(rank), stride, "p".repeat(N)))
+        .toList();
+  }
+
+  /** With a letter for each rank: those with the same are in one process. */
+  private WindowRegistry registry(int rank, Bootstrap bootstrap, long stride, String processes) {
     List<PeerInfo> peers =
         IntStream.range(0, N)
-            .mapToObj(r -> new PeerInfo(r, "h", "ns", "p", 0, Device.Kind.HOST, "host"))
+            .mapToObj(
+                r ->
+                    new PeerInfo(
+                        r, "h", "ns", processes.substring(r, r + 1), 0, Device.Kind.HOST, "host"))
             .toList();
-    return IntStream.range(0, N)
-        .mapToObj(
-            rank ->
-                new WindowRegistry(
-                    new WindowSetup(
-                        "c",
-                        rank,
-                        peers,
-                        device,
-                        bootstraps.get(rank),
-                        stride,
-                        RemotePeers.none("", ""),
-                        null,
-                        null),
-                    space -> {}))
-        .toList();
+    return new WindowRegistry(
+        new WindowSetup(
+            "c", rank, peers, device, bootstrap, stride, RemotePeers.none("", ""), null, null),
+        space -> {});
+  }
+
+  /** A bootstrap whose rank does something before it swaps memory with other processes. */
+  private static Bootstrap beforeSwap(Bootstrap of, Runnable action) {
+    return (Bootstrap)
+        Proxy.newProxyInstance(
+            Bootstrap.class.getClassLoader(),
+            new Class<?>[] {Bootstrap.class},
+            (proxy, method, args) -> {
+              if (method.getName().equals("exchangeEnd")) {
+                action.run();
+              }
+              try {
+                return method.invoke(of, args);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            });
+  }
+
+  /** Rank 1 fails when the others wait for its memory, or are about to. */
+  @Test
+  void aFailureEndsTheWaitForMemoryOfAnotherProcess() {
+    Duration deadline = Duration.ofSeconds(30);
+    List<Bootstrap> bootstraps = LocalBootstrap.create(N, deadline);
+    CountDownLatch swapping = new CountDownLatch(N - 1);
+    Runnable failing =
+        () -> {
+          assertTrue(Patience.until(() -> swapping.getCount() == 0, deadline));
+          bootstraps
+              .get(1)
+              .tellFailure(
+                  new InvalidUsageException(ErrorId.ABORTED, "rank 1 has failed", "ask it why"));
+          bootstraps.get(1).checkFailure();
+        };
+    all(
+        rank -> {
+          Runnable action = rank == 1 ? failing : swapping::countDown;
+          Bootstrap own = beforeSwap(bootstraps.get(rank), action);
+          WindowRegistry registry = registry(rank, own, 0, "abc");
+          NcclException e = assertThrows(NcclException.class, () -> registry.register(alloc(4096)));
+          assertTrue(e.getMessage().contains("rank 1 has failed"), e.getMessage());
+          registry.close();
+        });
   }
 
   @AfterEach

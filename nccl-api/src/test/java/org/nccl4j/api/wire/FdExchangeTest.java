@@ -13,6 +13,8 @@ import java.util.Optional;
 import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.shm.OwnedFd;
@@ -68,6 +70,26 @@ class FdExchangeTest {
     assertTrue(missing.isEmpty());
     new OwnedFd(b.take(0).orElseThrow().fd()).close();
     new OwnedFd(a.take(1).orElseThrow().fd()).close();
+  }
+
+  /** Rank 1 has its mailbox and gives nothing. */
+  @Test
+  void aFailureEndsASwap() {
+    b.expect(0);
+    int[] looks = new int[1];
+    Runnable check =
+        () -> {
+          if (++looks[0] == 3) {
+            throw new InvalidUsageException(ErrorId.ABORTED, "rank 1 has failed", "ask it why");
+          }
+        };
+    InvalidUsageException e =
+        assertThrows(
+            InvalidUsageException.class,
+            () ->
+                a.swap(0, segment.fd(), Map.of(1, b.path()), Set.of(1), Long.MAX_VALUE / 2, check));
+    assertEquals("rank 1 has failed", e.problem());
+    new OwnedFd(b.take(0).orElseThrow().fd()).close();
   }
 
   @Test
