@@ -170,10 +170,9 @@ public final class Initializer {
     }
     bootstrap.made();
     resources.start();
-    T made = last.apply(members, engine);
     times.done(request.logLevel("INIT"));
     tell(engine, connected, plugins);
-    return made;
+    return last.apply(members, engine); // after all that may fail: it begins to be observed
   }
 
   private ConnectionLayout layout(List<PeerInfo> peers) {

@@ -163,11 +163,11 @@ public final class ProgressMonitor {
     kernels.explainDeadlines(observer::explain);
     kernels.explainMismatches(observer::calls);
     synchronized (ProgressMonitor.class) {
-      ALL.add(observer);
       if (thread == null || !thread.isAlive()) {
         thread = DaemonThread.of(ProgressMonitor::run, "nccl4j-observer");
-        thread.start();
+        thread.start(); // fails where the system has no room for a thread
       }
+      ALL.add(observer);
     }
     return observer;
   }

@@ -11,6 +11,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
@@ -20,6 +23,8 @@ import org.nccl4j.api.init.engine.NvlsSetup;
 import org.nccl4j.api.init.engine.Profilers;
 import org.nccl4j.api.init.engine.SharedResources;
 import org.nccl4j.api.init.peers.InitRequest;
+import org.nccl4j.api.observe.flight.FlightReader;
+import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.CudaException;
@@ -29,6 +34,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.support.KeptMemory;
+import org.nccl4j.operation.Operation;
 
 class InitializerTest {
   private static final Duration LONG = Duration.ofSeconds(50);
@@ -89,6 +95,40 @@ class InitializerTest {
     assertTrue(e.getMessage().contains("broken"), e.getMessage());
     List<String> end = calls.subList(calls.indexOf("made"), calls.size());
     assertEquals(List.of("made", "tellFailure", "close"), end);
+  }
+
+  /** As a log that the program has stopped: the line of the memory is one of the last. */
+  @Test
+  void nothingIsObservedAfterALogThatFails() {
+    Handler broken =
+        new Handler() {
+          @Override
+          public void publish(LogRecord line) {
+            throw new IllegalStateException("the log is stopped");
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Logger log = Logger.getLogger("org.nccl4j.ALLOC");
+    log.addHandler(broken);
+    try {
+      Settings settings =
+          Settings.ofProcess(Map.of("NCCL_DEBUG", "INFO", "NCCL_DEBUG_SUBSYS", "ALLOC"));
+      InitRequest request = new InitRequest("unlogged", HostDevice.instance(), settings);
+      Bootstrap bootstrap = LocalBootstrap.create(1, LONG).get(0);
+      NcclException e =
+          assertThrows(InternalErrorException.class, () -> Initializer.create(request, bootstrap));
+      assertTrue(e.getMessage().contains("the log is stopped"), e.getMessage());
+    } finally {
+      log.removeHandler(broken);
+    }
+    List<String> observed =
+        FlightReader.ofThisProcess(Operation.keys()).stream().map(RankReport::name).toList();
+    assertFalse(observed.contains("unlogged"), observed::toString);
   }
 
   @Test
