@@ -6,9 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
 /**
@@ -25,7 +23,10 @@ final class CollectiveCalls {
 
   private CollectiveCalls() {}
 
-  /** Runs them all, and throws the first error once all have ended. */
+  /**
+   * Runs them all, and throws the first error once all have ended. An interruption is passed on to
+   * them.
+   */
   static void run(List<Meeting> meetings) {
     Map<Object, List<Runnable>> byRank = new IdentityHashMap<>();
     for (Meeting meeting : meetings) {
@@ -36,24 +37,42 @@ final class CollectiveCalls {
       return;
     }
     List<FutureTask<Void>> tasks = new ArrayList<>();
+    List<Thread> threads = new ArrayList<>();
     for (List<Runnable> calls : byRank.values()) {
       FutureTask<Void> task = new FutureTask<>(() -> calls.forEach(Runnable::run), null);
       Thread thread = new Thread(task, "nccl4j-meeting-" + tasks.size());
       thread.setDaemon(true);
       thread.start();
       tasks.add(task);
+      threads.add(thread);
     }
-    NcclException first = null;
-    for (FutureTask<Void> task : tasks) {
-      NcclException error = errorOf(task);
-      first = first == null ? error : first;
-    }
+    NcclException first = firstError(tasks, threads);
     if (first != null) {
       throw first.again();
     }
   }
 
-  private static NcclException errorOf(FutureTask<Void> task) {
+  /** Waits until all have ended: the caller may then free what they used. */
+  private static NcclException firstError(List<FutureTask<Void>> tasks, List<Thread> threads) {
+    NcclException first = null;
+    boolean interrupted = false;
+    for (int at = 0; at < tasks.size(); ) {
+      try {
+        NcclException error = errorOf(tasks.get(at));
+        first = first == null ? error : first;
+        at++;
+      } catch (InterruptedException e) {
+        interrupted = true;
+        threads.forEach(Thread::interrupt);
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    return first;
+  }
+
+  private static NcclException errorOf(FutureTask<Void> task) throws InterruptedException {
     try {
       task.get();
       return null;
@@ -64,13 +83,6 @@ final class CollectiveCalls {
               "a call in a group failed unexpectedly (" + e.getCause() + ")",
               "report this with the stack trace",
               e.getCause());
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return new InvalidUsageException(
-          ErrorId.INTERRUPTED,
-          "the thread was interrupted while its group waited for other ranks",
-          "do not interrupt a thread that is ending a group",
-          e);
     }
   }
 }
