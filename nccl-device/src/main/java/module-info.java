@@ -55,7 +55,8 @@ module org.nccl4j.device {
       org.nccl4j.it,
       org.nccl4j.testkit,
       org.nccl4j.transport.net,
-      org.nccl4j.transport.nvls;
+      org.nccl4j.transport.nvls,
+      org.nccl4j.transport.p2p;
   exports org.nccl4j.device.symmetric to
       org.nccl4j.api,
       org.nccl4j.transport.nvls;

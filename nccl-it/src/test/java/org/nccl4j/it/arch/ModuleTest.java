@@ -129,7 +129,7 @@ class ModuleTest {
         "nccl-device | api it transport.net transport.p2p | shm",
         "nccl-device | api transport.net transport.p2p | cuda.memory",
         "nccl-device | api it | cuda.nvml numeric",
-        "nccl-device | api it testkit transport.net transport.nvls | support",
+        "nccl-device | api it testkit transport.net transport.nvls transport.p2p | support",
         "nccl-device | api it transport.net transport.nvls | host kernel",
         "nccl-device | api transport.nvls | symmetric",
         "nccl-api | it | init.ahead init.costs observe observe.flight observe.http"

@@ -23,6 +23,7 @@ import org.nccl4j.device.cuda.memory.CudaIpcMemory;
 import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 import org.nccl4j.device.cuda.memory.SharedDeviceMemory;
 import org.nccl4j.device.shm.OwnedFd;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * Arenas of GPUs: with a peer of this process by a number that is looked up, with one of the same
@@ -258,15 +259,16 @@ final class CudaExchange implements ArenaExchange {
 
   @Override
   public void close() {
-    found.values().forEach(LocalArenas.Arena::release);
+    CloseAll all = new CloseAll();
+    found.values().forEach(arena -> all.take(arena::release));
     found.clear();
     Map<Integer, String> owners = new HashMap<>(boxes);
     owners.keySet().retainAll(givesHandle);
-    imported.values().forEach(SharedDeviceMemory::close);
+    imported.values().forEach(memory -> all.take(memory::close));
     imported.clear();
     boolean opened = own != null && own.memory() instanceof CudaIpcMemory;
+    LocalArenas<SharedDeviceMemory>.Arena last = own;
     if (descriptors != null && (opened || !owners.isEmpty())) {
-      LocalArenas<SharedDeviceMemory>.Arena last = own;
       Map<Integer, String> users = opened ? boxes : Map.of();
       TeardownBarrier.pass(
           new CudaIpcTeardown(descriptors, self.rank(), owners, users, () -> release(last)),
@@ -274,13 +276,14 @@ final class CudaExchange implements ArenaExchange {
           alone ? HERE : Duration.ZERO,
           PATIENCE);
     } else {
-      release(own);
+      all.take(() -> release(last));
       if (descriptors != null) {
-        descriptors.close();
+        all.take(descriptors::close);
       }
     }
     descriptors = null;
     own = null;
+    all.end();
   }
 
   private static void release(LocalArenas<SharedDeviceMemory>.Arena arena) {

@@ -6,6 +6,7 @@ import java.util.OptionalLong;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.memory.PinnedRegion;
+import org.nccl4j.device.support.CloseAll;
 
 /** Arenas in the host's memory, pinned, so that kernels of this rank's GPU reach them. */
 final class PinnedExchange implements ArenaExchange {
@@ -64,15 +65,14 @@ final class PinnedExchange implements ArenaExchange {
 
   @Override
   public void close() {
-    try {
-      peers.values().forEach(PinnedRegion::close);
-      peers.clear();
-      if (own != null) {
-        own.close();
-        own = null;
-      }
-    } finally {
-      memory.close();
+    CloseAll all = new CloseAll();
+    peers.values().forEach(region -> all.take(region::close));
+    peers.clear();
+    if (own != null) {
+      all.take(own::close);
+      own = null;
     }
+    all.take(memory::close);
+    all.end();
   }
 }
