@@ -58,6 +58,8 @@ class NvmlTest {
     ProcessBuilder child =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
                 // Else newer Java puts a warning of native access before the answer.
                 "--enable-native-access=ALL-UNNAMED",
                 "-cp",
