@@ -1,5 +1,6 @@
 package org.nccl4j.api.settings;
 
+import java.time.Duration;
 import java.util.List;
 import org.nccl4j.api.spi.Setting;
 
@@ -20,11 +21,19 @@ public final class PlanSettings {
           0,
           2,
           "1: the creation of a communicator on GPUs of one machine measures the algorithms for"
-              + " up to 200 ms if there are no measured times for these GPUs, and keeps the"
-              + " times in nccl4j/ in $XDG_CACHE_HOME or ~/.cache. 2: also if the library has"
+              + " up to NCCL4J_PROBE_TIME if there are no measured times for these GPUs, and keeps"
+              + " the times in nccl4j/ in $XDG_CACHE_HOME or ~/.cache. 2: also if the library has"
               + " measured times, which are then not used. 0: never. Unless 0, the switch of NVLink"
               + " SHARP is measured for 5 ms before its first use if no setting requests it."
               + " NCCL4J_COSTS_FILE has precedence.");
+
+  public static final Setting<Duration> NCCL4J_PROBE_TIME =
+      Setting.duration(
+          "NCCL4J_PROBE_TIME",
+          Duration.ofMillis(200),
+          "The time after which the probe of a creation (NCCL4J_PROBE) begins no further"
+              + " measurement. A busy machine measures few algorithms in 200 ms. The shortest of all"
+              + " ranks' counts.");
 
   public static final Setting<String> NCCL4J_TRIALS =
       Setting.text(
@@ -72,6 +81,7 @@ public final class PlanSettings {
       List.of(
           NCCL4J_COSTS_FILE,
           NCCL4J_PROBE,
+          NCCL4J_PROBE_TIME,
           NCCL4J_TRIALS,
           NCCL_CTA_POLICY,
           NCCL_TUNER_PLUGIN,

@@ -163,7 +163,9 @@ public final class Setting<T> {
       return "";
     }
     if (defaultValue instanceof Duration duration) {
-      return duration.toString().substring("PT".length()).toLowerCase(Locale.ROOT);
+      return duration.toMillisPart() == 0
+          ? duration.toString().substring("PT".length()).toLowerCase(Locale.ROOT)
+          : duration.toMillis() + "ms";
     }
     return defaultValue instanceof Optional ? "" : defaultValue.toString();
   }

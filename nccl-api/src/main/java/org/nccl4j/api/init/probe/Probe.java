@@ -17,12 +17,10 @@ import org.nccl4j.device.NcclException;
  * the same cell, and know each other's failures before any rank launches.
  */
 final class Probe {
-  /** The time after which no further cell is begun, except for the first few. */
-  static final Duration BUDGET = Duration.ofMillis(200);
-
   private final Bootstrap bootstrap;
   private final ProbeBench bench;
   private final LongSupplier clock;
+  private final long budget;
   private final long start;
   private String failure = "";
 
@@ -36,13 +34,13 @@ final class Probe {
    */
   record Result(Map<ProbeCell, Double> times, int cells, String failure, long micros) {}
 
-  /** One rank's part of an exchange. */
-  private record Report(double microseconds, long elapsed, String failure) {
+  /** One rank's part of an exchange; left is what remains of its budget, in nanoseconds. */
+  private record Report(double microseconds, long left, String failure) {
     byte[] toBytes() {
       byte[] text = failure.getBytes(StandardCharsets.UTF_8);
       return ByteBuffer.allocate(Double.BYTES + Long.BYTES + text.length)
           .putDouble(microseconds)
-          .putLong(elapsed)
+          .putLong(left)
           .put(text)
           .array();
     }
@@ -50,21 +48,23 @@ final class Probe {
     static Report fromBytes(byte[] bytes) {
       ByteBuffer in = ByteBuffer.wrap(bytes);
       double microseconds = in.getDouble();
-      long elapsed = in.getLong();
-      return new Report(
-          microseconds, elapsed, StandardCharsets.UTF_8.decode(in.slice()).toString());
+      long left = in.getLong();
+      return new Report(microseconds, left, StandardCharsets.UTF_8.decode(in.slice()).toString());
     }
   }
 
   /**
    * A probe, whose budget begins now.
    *
+   * @param budget the time after which no further cell is begun, except for the first few; the
+   *     shortest of all ranks' counts
    * @param clock in nanoseconds, as System.nanoTime
    */
-  Probe(Bootstrap bootstrap, ProbeBench bench, LongSupplier clock) {
+  Probe(Bootstrap bootstrap, ProbeBench bench, Duration budget, LongSupplier clock) {
     this.bootstrap = bootstrap;
     this.bench = bench;
     this.clock = clock;
+    this.budget = budget.toNanos();
     this.start = clock.getAsLong();
   }
 
@@ -139,7 +139,7 @@ final class Probe {
   private List<Report> exchange(double microseconds) {
     List<Report> all = new ArrayList<>();
     for (byte[] each :
-        bootstrap.allGather(new Report(microseconds, elapsed(), failure).toBytes())) {
+        bootstrap.allGather(new Report(microseconds, budget - elapsed(), failure).toBytes())) {
       all.add(Report.fromBytes(each));
     }
     return all;
@@ -152,7 +152,7 @@ final class Probe {
       String theirs = all.get(rank).failure;
       failure = theirs.isEmpty() ? "" : "rank %d: %s".formatted(rank, theirs);
     }
-    return failure.isEmpty() && all.stream().allMatch(report -> report.elapsed < BUDGET.toNanos());
+    return failure.isEmpty() && all.stream().allMatch(report -> report.left > 0);
   }
 
   private long elapsed() {

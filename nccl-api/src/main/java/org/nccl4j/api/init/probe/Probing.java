@@ -187,6 +187,7 @@ public final class Probing {
         new Probe(
                 bootstrap,
                 new EngineBench(request.device(), planner, launcher, windows, all),
+                request.settings().get(PlanSettings.NCCL4J_PROBE_TIME),
                 System::nanoTime)
             .run();
     if (!result.failure().isEmpty()) {

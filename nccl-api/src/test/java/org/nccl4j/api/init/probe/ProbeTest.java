@@ -29,8 +29,14 @@ class ProbeTest {
   private static final long MILLISECOND = 1_000_000;
 
   private final List<TableBench> benches = new ArrayList<>();
+  private final List<Duration> budgets = new ArrayList<>();
 
   private void rank(double microseconds, long nanosOfCell) {
+    rank(microseconds, nanosOfCell, Duration.ofMillis(200));
+  }
+
+  private void rank(double microseconds, long nanosOfCell, Duration budget) {
+    budgets.add(budget);
     benches.add(
         new TableBench(
             cell -> cell.algorithm() == Algorithm.ONE_SHOT,
@@ -45,7 +51,7 @@ class ProbeTest {
       List<Future<Probe.Result>> running = new ArrayList<>();
       for (int rank = 0; rank < benches.size(); rank++) {
         TableBench bench = benches.get(rank);
-        Probe probe = new Probe(bootstraps.get(rank), bench, () -> bench.now);
+        Probe probe = new Probe(bootstraps.get(rank), bench, budgets.get(rank), () -> bench.now);
         running.add(threads.submit(probe::run));
       }
       List<Probe.Result> results = new ArrayList<>();
@@ -112,6 +118,16 @@ class ProbeTest {
         results.get(0).times().keySet().stream().map(ProbeCell::operation).distinct().toList());
     for (TableBench bench : benches) {
       assertEquals(5, bench.calls.stream().filter("measure"::equals).count());
+    }
+  }
+
+  @Test
+  void theShortestBudgetCounts() throws Exception {
+    rank(5, 40 * MILLISECOND, Duration.ofSeconds(60));
+    rank(5, 40 * MILLISECOND, Duration.ofMillis(400));
+    for (Probe.Result result : run()) {
+      assertEquals("", result.failure());
+      assertEquals(10, result.times().size());
     }
   }
 
