@@ -7,10 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -22,6 +23,8 @@ import org.nccl4j.it.cli.Main;
  * 1.5 ms apart.
  */
 class GpuProbeTest {
+  private static final Pattern EVERYTHING = Pattern.compile("has measured (\\d+) of \\1 times");
+
   @TempDir Path folder;
   @TempDir Path cache;
   private FakeGpuProcess process;
@@ -49,24 +52,14 @@ class GpuProbeTest {
     return process.run(all, FakeGpuRanks.class);
   }
 
-  /**
-   * Runs until a probe has measured some ways: on a busy machine its 200 ms may end before.
-   *
-   * @param ways all-reduces, as the kept file names them
-   */
-  private FakeGpuProcess.Ran measuring(List<String> ways, String... settings) throws Exception {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(300);
-    while (true) {
-      FakeGpuProcess.Ran ran = run(settings);
-      if (files().isEmpty() || System.nanoTime() - end > 0) {
-        return ran;
-      }
-      String kept = Files.readString(files().get(0));
-      if (ways.stream().allMatch(way -> kept.contains("AllReduce " + way + " "))) {
-        return ran;
-      }
-      Files.delete(files().get(0));
-    }
+  /** Runs with enough time for every measurement, on a busy machine too. */
+  private FakeGpuProcess.Ran measuringAll(String... settings) throws Exception {
+    String[] all = Arrays.copyOf(settings, settings.length + 2);
+    all[settings.length] = "NCCL4J_PROBE_TIME";
+    all[settings.length + 1] = "60s";
+    FakeGpuProcess.Ran ran = run(all);
+    assertTrue(EVERYTHING.matcher(ran.output()).find(), ran.output());
+    return ran;
   }
 
   private List<Path> files() throws IOException {
@@ -148,7 +141,7 @@ class GpuProbeTest {
   void gpusJoinedByPcieAreMeasured() throws Exception {
     List<String> ways = List.of("DirectOneShot Simple", "OneShot LL");
     String[] pcie = {"FAKECUDA_PCIE", "1", "NCCL_P2P_LEVEL", "SYS"}; // on any maker's processors
-    FakeGpuProcess.Ran ran = measuring(ways, pcie);
+    FakeGpuProcess.Ran ran = measuringAll(pcie);
     assertTrue(isProbed(ran), ran.output());
     assertEquals(0, ran.warnings(), ran.output());
     String kept = Files.readString(files().get(0));
@@ -165,8 +158,7 @@ class GpuProbeTest {
   void instancesOfAGpuAreMeasuredOverConnections() throws Exception {
     List<String> ways = List.of("Ring LL", "Ring Simple", "Tree LL", "Tree Simple");
     FakeGpuProcess.Ran ran =
-        measuring(
-            ways, "FAKECUDA_MIG", "1", "FAKECUDA_NO_PEERS", "1", "FAKECUDA_GPU", "90:16:2048");
+        measuringAll("FAKECUDA_MIG", "1", "FAKECUDA_NO_PEERS", "1", "FAKECUDA_GPU", "90:16:2048");
     assertTrue(isProbed(ran), ran.output());
     assertEquals(0, ran.warnings(), ran.output());
     assertTrue(ran.output().contains("over connections only"), ran.output());
