@@ -216,6 +216,7 @@ public record FakeGpuProcess(Path folder) {
     environment.put("NCCL4J_NVLS_TEST", "0"); // the fake's kernels compute nothing
     environment.put("NCCL4J_PROBE", "0"); // and take no time
     environment.put("NCCL4J_PRELOAD_KERNELS", "none"); // an eighth of a process's time
+    environment.put("NCCL4J_WARMUP", "0"); // a fourteenth; FirstCreationTest has it
     environment.putAll(settings);
     return new Running(builder.redirectErrorStream(true).start(), record);
   }

@@ -45,6 +45,9 @@ class FirstCreationTest {
 
   private static final String MEETING = "'org/nccl4j/api/bootstrap/TcpBootstrap'";
 
+  /** As programs are by default; a {@link FakeGpuProcess} is not. */
+  private static final Map<String, String> WARMED = Map.of("NCCL4J_WARMUP", "1");
+
   @TempDir static Path folder;
   private static FakeGpuProcess program;
 
@@ -55,7 +58,9 @@ class FirstCreationTest {
 
   @Test
   void noEventIsDescribedWhereNobodyRecords() throws Exception {
-    Ran ran = program.run(Map.of("JAVA_TOOL_OPTIONS", "-Xlog:class+load=info"), FakeGpuRanks.class);
+    Map<String, String> settings = new HashMap<>(WARMED);
+    settings.put("JAVA_TOOL_OPTIONS", "-Xlog:class+load=info");
+    Ran ran = program.run(settings, FakeGpuRanks.class);
     List<String> loaded = ran.output().lines().filter(l -> l.contains(" source: ")).toList();
     assertTrue(holds(loaded, SHARED), "classes are listed");
     assertEquals(List.of(), of(loaded, "jdk.jfr.internal.MetadataRepository"));
@@ -67,7 +72,7 @@ class FirstCreationTest {
    */
   @Test
   void nearlyAllClassesAreLoadedAhead() throws Exception {
-    Set<String> used = initialized(run(Map.of("NCCL4J_WARMUP", "0")));
+    Set<String> used = initialized(run(Map.of()));
     assertTrue(used.contains(SHARED), "classes are listed");
     if ("write".equals(System.getProperty("nccl4j.classes"))) {
       Files.createDirectories(LIST.getParent());
@@ -89,8 +94,10 @@ class FirstCreationTest {
    */
   @Test
   void aRehearsalIsAllButTheGpus() throws Exception {
-    Ran without = run(Map.of("NCCL4J_WARMUP", "0"));
-    Ran with = run(Map.of("JAVA_OPTIONS", "-Dnccl4j.warmed=true"));
+    Ran without = run(Map.of());
+    Map<String, String> warmed = new HashMap<>(WARMED);
+    warmed.put("JAVA_OPTIONS", "-Dnccl4j.warmed=true");
+    Ran with = run(warmed);
     Set<String> before = initialized(without);
     Set<String> after = initialized(with);
     assertTrue(before.contains(SHARED), "classes are listed");
