@@ -2,12 +2,9 @@ package org.nccl4j.device.host.memory;
 
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
-import java.util.HexFormat;
 import java.util.function.Supplier;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.NcclException;
 import org.nccl4j.device.bind.NativeFunction;
-import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.shm.MappedRegion;
 
 /**
@@ -44,44 +41,26 @@ public final class StreamingCopy {
   /** Its users keep it, so that its class can be unloaded after the last of them. */
   private static WeakReference<StreamingCopy> shared = new WeakReference<>(null);
 
-  /** Kept mapped. */
-  private final MappedRegion region;
-
+  private final MachineCode code;
   private final NativeFunction.OfThree function; // null where the code cannot run
-  private final String obstacle;
 
-  private StreamingCopy(MappedRegion region, String obstacle) {
-    this.region = region;
-    this.function = region == null ? null : new NativeFunction.OfThree(region.address());
-    this.obstacle = obstacle;
+  private StreamingCopy(MachineCode code) {
+    this.code = code;
+    this.function = code.isAvailable() ? new NativeFunction.OfThree(code.address()) : null;
   }
 
   /** The copy of this process, made at the first call and after all its users are gone. */
   public static synchronized StreamingCopy open() {
     StreamingCopy copy = shared.get();
     if (copy == null) {
-      copy = make(() -> MappedRegion.code(HexFormat.of().parseHex(CODE.replace(" ", ""))));
+      copy = new StreamingCopy(MachineCode.of(CODE));
       shared = new WeakReference<>(copy);
     }
     return copy;
   }
 
   static StreamingCopy make(Supplier<MappedRegion> code) {
-    boolean fits =
-        "amd64".equals(System.getProperty("os.arch"))
-            && "Linux".equals(System.getProperty("os.name"));
-    if (!fits || !NativeMemory.hasAddresses()) {
-      return new StreamingCopy(null, "");
-    }
-    try {
-      return new StreamingCopy(code.get(), "");
-    } catch (NcclException e) { // though the JVM's own code was allowed
-      return new StreamingCopy(
-          null,
-          "copies of large data without streaming stores, since this system lets the process make no"
-              + " code: %s (let it: SELinux' execmem, or a filter of mprotect in a container)"
-                  .formatted(e.problem()));
-    }
+    return new StreamingCopy(MachineCode.make(code));
   }
 
   /** True if this machine can copy so. */
@@ -94,13 +73,17 @@ public final class StreamingCopy {
    * are none for the processor.
    */
   public String obstacle() {
-    return obstacle;
+    return code.problem().isEmpty()
+        ? ""
+        : ("copies of large data without streaming stores, since this system lets the process make no"
+                + " code: %s (let it: SELinux' execmem, or a filter of mprotect in a container)")
+            .formatted(code.problem());
   }
 
   /** Copies bytes from address to address; the ranges must not overlap. */
   @HotPath
   public void copy(long from, long to, long bytes) {
     function.call(from, to, bytes);
-    Reference.reachabilityFence(region);
+    Reference.reachabilityFence(code);
   }
 }
