@@ -31,6 +31,7 @@ final class Jffi {
   private static final Invoker INVOKER = Invoker.getInstance();
   private static final CallContext THREE =
       context(Type.SINT, /* errno= */ false, Type.SINT64, Type.SINT64, Type.SINT64);
+  private static final CallContext FOUR = context(Type.SINT, /* errno= */ false, integers(4));
   private static final CallContext INT_SECOND =
       context(Type.SINT, /* errno= */ false, Type.SINT64, Type.SINT, Type.SINT64);
   private static final CallContext SIX = context(Type.SINT64, /* errno= */ true, integers(6));
@@ -111,6 +112,11 @@ final class Jffi {
   @HotPath
   static int call(long function, long first, long second, long third) {
     return (int) INVOKER.invokeN3(THREE, function, first, second, third);
+  }
+
+  @HotPath
+  static int call(long function, long first, long second, long third, long fourth) {
+    return (int) INVOKER.invokeN4(FOUR, function, first, second, third, fourth);
   }
 
   @HotPath

@@ -156,6 +156,33 @@ public final class NativeFunction {
     }
   }
 
+  /** A function of four words whose address stays; as {@link OfThree}. */
+  public static final class OfFour {
+    private final long address;
+    private final MethodHandle handle; // null with jffi
+
+    /** The function at an address. */
+    public OfFour(long address) {
+      MethodType type =
+          MethodType.methodType(int.class, long.class, long.class, long.class, long.class);
+      this.address = address;
+      this.handle = FOREIGN ? ForeignAccess.downcall(address, type, /* errno= */ false) : null;
+    }
+
+    /** Calls it. */
+    @HotPath
+    public int call(long first, long second, long third, long fourth) {
+      if (!FOREIGN) {
+        return Jffi.call(address, first, second, third, fourth);
+      }
+      try {
+        return (int) handle.invokeExact(first, second, third, fourth);
+      } catch (Throwable e) {
+        throw ForeignAccess.unexpected(e);
+      }
+    }
+  }
+
   /** A C function of five words or fewer, for as long as the process lives. */
   public static long callback(NativeCallback target) {
     if (!FOREIGN) {

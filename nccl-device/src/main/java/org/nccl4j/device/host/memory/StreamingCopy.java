@@ -75,8 +75,9 @@ public final class StreamingCopy {
   public String obstacle() {
     return code.problem().isEmpty()
         ? ""
-        : ("copies of large data without streaming stores, since this system lets the process make no"
-                + " code: %s (let it: SELinux' execmem, or a filter of mprotect in a container)")
+        : ("copies of large data without streaming stores, and sums through arrays, since this"
+                + " system lets the process make no code: %s (let it: SELinux' execmem, or a filter"
+                + " of mprotect in a container)")
             .formatted(code.problem());
   }
 

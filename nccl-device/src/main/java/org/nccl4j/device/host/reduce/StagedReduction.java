@@ -8,7 +8,8 @@ import org.nccl4j.device.host.memory.HostMemory;
 
 /**
  * Takes blocks of elements into two arrays, left and right, combines them there and puts them back.
- * The JIT compiler vectorises loops over arrays, and none over byte buffers.
+ * The JIT compiler vectorises loops over arrays, and none over byte buffers. Sums that are not
+ * short are made on the memories themselves, where {@link VectorSum} can.
  *
  * <p>Owned by one thread at a time.
  */
@@ -44,6 +45,12 @@ abstract class StagedReduction implements Reduction {
 
   private final boolean finishes;
 
+  /** Type whose elements {@link #sum} adds; null if it adds none. */
+  private DataType summed;
+
+  /** Null before the first reduction that is long enough for it. */
+  private VectorSum sum;
+
   StagedReduction(DataType type, RedOp op, int ranks) {
     this(type, op, ranks, BLOCK_BYTES, FEW);
   }
@@ -59,6 +66,7 @@ abstract class StagedReduction implements Reduction {
     boolean averages = op == RedOp.AVG && ranks > 1;
     this.prepares = averages && type.isFloatingPoint();
     this.finishes = averages && !type.isFloatingPoint();
+    this.summed = adds && VectorSum.has(type) ? type : null;
   }
 
   /** A few elements of a window = those of one op those of another, one by one. */
@@ -86,6 +94,53 @@ abstract class StagedReduction implements Reduction {
   @Override
   @HotPath
   public final void reduce(
+      HostMemory a,
+      long aOffset,
+      HostMemory b,
+      long bOffset,
+      HostMemory target,
+      long targetOffset,
+      int count) {
+    int added = addVectors(a, aOffset, b, bOffset, target, targetOffset, count << shift);
+    if (added == 0) {
+      reduceStaged(a, aOffset, b, bOffset, target, targetOffset, count);
+    } else if (added < count << shift) {
+      int rest = count - (added >> shift);
+      reduceStaged(a, aOffset + added, b, bOffset + added, target, targetOffset + added, rest);
+    }
+  }
+
+  /** From now on adds as where {@link VectorSum} cannot; for tests. */
+  final void addThroughArrays() {
+    summed = null;
+  }
+
+  /** Adds as many of the bytes as vector instructions can; returns how many. */
+  @HotPath
+  private int addVectors(
+      HostMemory a,
+      long aOffset,
+      HostMemory b,
+      long bOffset,
+      HostMemory target,
+      long targetOffset,
+      int bytes) {
+    if (summed == null || bytes < VectorSum.LEAST_BYTES) {
+      return 0;
+    }
+    if (sum == null) {
+      sum = VectorSum.of(summed);
+    }
+    if (!sum.isAvailable()) {
+      return 0;
+    }
+    int whole = bytes & -VectorSum.STEP;
+    sum.add(a, aOffset, b, bOffset, target, targetOffset, whole);
+    return whole;
+  }
+
+  @HotPath
+  private void reduceStaged(
       HostMemory a,
       long aOffset,
       HostMemory b,

@@ -11,6 +11,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidArgumentException;
@@ -40,7 +41,20 @@ class ReductionTest {
   void combinesAsExactArithmeticRoundedOnce(DataType type, RedOp op) {
     SplittableRandom random = new SplittableRandom(SEED);
     Oracle oracle = new Oracle(type);
-    Reduction reduction = Reductions.of(type, op, 3);
+    combinesExactly(Reductions.of(type, op, 3), type, op, oracle, random);
+  }
+
+  /** Sums of these types go through arrays only where machine code cannot run. */
+  @ParameterizedTest
+  @EnumSource(names = {"INT8", "UINT8", "INT32", "UINT32", "INT64", "UINT64", "FLOAT32", "FLOAT64"})
+  void addsThroughArraysAsExactArithmeticRoundedOnce(DataType type) {
+    StagedReduction reduction = (StagedReduction) Reductions.of(type, RedOp.SUM, 3);
+    reduction.addThroughArrays();
+    combinesExactly(reduction, type, RedOp.SUM, new Oracle(type), new SplittableRandom(SEED));
+  }
+
+  private static void combinesExactly(
+      Reduction reduction, DataType type, RedOp op, Oracle oracle, SplittableRandom random) {
     long[] specials = Elements.values(type, 48, random);
     long[] a = Elements.values(type, 6000, random);
     long[] b = Elements.values(type, a.length, random);
