@@ -48,7 +48,7 @@ final class FunctionReductions {
   /** Copies of elements. */
   private final StepMemory copies;
 
-  /** Elements of all parts where the user's buffers cannot hold them. */
+  /** This rank's part, or elements of all parts where the user's buffers cannot hold them. */
   private final StepMemory parts;
 
   FunctionReductions(int rank, int nRanks, Device device) {
@@ -332,13 +332,13 @@ final class FunctionReductions {
         combine(mine, recv);
         return;
       }
-      // Of memory that was closed after its call in a group there are no slices.
-      boolean straight = layout.isEven() && receives() && recv.isOpen();
-      DeviceMemory results = straight ? recv : parts(all);
-      DeviceMemory own = results.slice(rank * part, part);
+      DeviceMemory results = layout.isEven() ? recv : parts(all);
+      // A part of the receive buffer may lie in a window where other ranks' parts lie in none, and
+      // the ranks would gather in different ways.
+      DeviceMemory own = layout.isEven() ? parts(part) : results.slice(rank * part, part);
       combine(mine, own);
       collective(gather(layout.operation, root), own, receives() ? results : null);
-      if (!straight && receives()) {
+      if (!layout.isEven() && receives()) {
         copy(results, recv);
       }
     }

@@ -80,7 +80,7 @@ class FunctionReductionsTest {
               assertEquals(n * 16L, comm.memory().get(MEMORY));
               comm.allReduce(data, data, large, DataType.UINT8, operator, stream);
               stream.synchronize();
-              assertEquals(large, comm.memory().get(MEMORY));
+              assertEquals(large + large / n, comm.memory().get(MEMORY));
               comm.suspend();
               assertEquals(null, comm.memory().get(MEMORY));
               comm.resume();
@@ -90,6 +90,79 @@ class FunctionReductionsTest {
               assertArrayEquals(new byte[100], FunctionRound.bytes(data, 100));
             }
           });
+    }
+  }
+
+  /** The root's receive buffer lies in a window, and so do the others', which they do not use. */
+  @ParameterizedTest
+  @CsvSource({"0,false", "0,true", "1,false", "1,true"})
+  void reduceOfBuffersInWindows(int root, boolean inPlace) throws Exception {
+    int count = 1 << 20; // so many go in parts, and straight between windows
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory send = Ranks.floats(count, i -> i % 1000 + comm.rank());
+                DeviceMemory recv = Devices.host().memAlloc(4L * count)) {
+              comm.registerWindow(recv);
+              stream.copy(send, recv);
+              DeviceMemory from = inPlace ? recv : send;
+              comm.reduce(from, recv, count, DataType.FLOAT32, sum(), root, stream);
+              stream.synchronize();
+              if (comm.rank() == root) {
+                checkSums(recv);
+              }
+              comm.close();
+            }
+          });
+    }
+  }
+
+  /** A buffer may be closed after its call in a group, on some ranks alone. */
+  @Test
+  void allReduceIntoWindowsOfWhichOneIsClosed() throws Exception {
+    int count = 1 << 18;
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().with("NCCL_ALGO", "allgather:DirectOneShot,Ring");
+    try (Ranks ranks = new Ranks(2, config)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory send = Ranks.floats(count, i -> i % 1000 + comm.rank());
+                DeviceMemory recv = Devices.host().memAlloc(4L * count)) {
+              comm.registerWindow(recv);
+              DeviceMemory slice = recv.slice(0, recv.size());
+              Group.run(
+                  () -> {
+                    comm.allReduce(send, slice, count, DataType.FLOAT32, sum(), stream);
+                    if (comm.rank() == 1) {
+                      slice.close();
+                    }
+                  });
+              stream.synchronize();
+              checkSums(recv);
+              comm.close();
+            }
+          });
+    }
+  }
+
+  /** A sum that goes in steps. */
+  private static ReductionOperator sum() {
+    return ReductionOperator.function("sum", DataType.FLOAT32)
+        .onHost(
+            (a, b, target, elements, type) -> {
+              for (int i = 0; i < 4 * elements; i += 4) {
+                target.putFloat(i, a.getFloat(i) + b.getFloat(i));
+              }
+            })
+        .notCommutative()
+        .build();
+  }
+
+  /** Of two ranks that have i % 1000 plus their number. */
+  private static void checkSums(DeviceMemory recv) {
+    float[] got = Ranks.floats(recv);
+    for (int i = 0; i < got.length; i++) {
+      assertEquals(2 * (i % 1000) + 1, got[i]);
     }
   }
 
