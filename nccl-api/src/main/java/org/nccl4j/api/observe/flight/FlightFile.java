@@ -27,6 +27,7 @@ public final class FlightFile {
   static final int VERSION = 5;
   static final int PAGE = 6 << 10;
   static final int SLOTS = 256;
+  static final int PID = 16;
   static final int HOST = 64;
   static final int NAMES = 128;
 
@@ -75,7 +76,7 @@ public final class FlightFile {
   }
 
   private void describe(List<String> operations) {
-    bytes.putLong(0, MAGIC).putInt(8, VERSION).putLong(16, ThisProcess.pid());
+    bytes.putLong(0, MAGIC).putInt(8, VERSION).putLong(PID, ThisProcess.pid());
     bytes.putLong(24, System.currentTimeMillis());
     put(HOST, DebugLog.hostName(), 63);
     put(NAMES, String.join(" ", operations), PAGE - NAMES - 1);

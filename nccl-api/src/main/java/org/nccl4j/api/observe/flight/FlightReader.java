@@ -27,7 +27,7 @@ public final class FlightReader {
 
   /** This process's ranks; none if it never had a communicator. */
   public static List<RankReport> ofThisProcess(List<String> operations) {
-    return parse(FlightFile.open(operations).copy(), "");
+    return parse(FlightFile.open(operations).copy());
   }
 
   /** The bytes of a process's recorder, for a file; empty if it has none that can be read. */
@@ -80,7 +80,7 @@ public final class FlightReader {
                         "process %d has no flight recorder that can be read".formatted(pid),
                         "name a process on this host, of this user, that runs and has a"
                             + " communicator of nccl4j"));
-    return parse(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()), state(pid));
+    return parse(bytes, pid);
   }
 
   /**
@@ -112,11 +112,7 @@ public final class FlightReader {
   public static List<RankReport> ofThisHost() {
     List<RankReport> reports = new ArrayList<>();
     for (long pid : pids()) {
-      copy(pid)
-          .ifPresent(
-              bytes ->
-                  reports.addAll(
-                      parse(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()), state(pid))));
+      copy(pid).ifPresent(bytes -> reports.addAll(parse(bytes, pid)));
     }
     return reports;
   }
@@ -145,7 +141,7 @@ public final class FlightReader {
             file + " is not a copy of a flight recorder of this version of nccl4j",
             "pass files that nccl diagnose --save or NCCL4J_FLIGHT_FILE wrote, in this version");
       }
-      return parse(bytes, "");
+      return parse(bytes);
     } catch (IOException e) {
       throw new InvalidArgumentException(
           ErrorId.FILE,
@@ -171,10 +167,20 @@ public final class FlightReader {
     }
   }
 
-  static List<RankReport> parse(ByteBuffer bytes, String state) {
+  /** The ranks of a process, by its number here: in a container it knows itself by another. */
+  private static List<RankReport> parse(byte[] bytes, long pid) {
+    return parse(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()), pid, state(pid));
+  }
+
+  /** The ranks in a recorder, of the process that it names. */
+  static List<RankReport> parse(ByteBuffer bytes) {
+    return parse(bytes, bytes.getLong(FlightFile.PID), "");
+  }
+
+  private static List<RankReport> parse(ByteBuffer bytes, long pid, String state) {
     String host = text(bytes, FlightFile.HOST, 64);
     String[] names = text(bytes, FlightFile.NAMES, FlightFile.PAGE - FlightFile.NAMES).split(" ");
-    ProcessReport process = new ProcessReport(host, bytes.getLong(16), state);
+    ProcessReport process = new ProcessReport(host, pid, state);
     List<RankReport> reports = new ArrayList<>();
     for (int slot = 0; slot < FlightFile.SLOTS; slot++) {
       ByteBuffer page =

@@ -3,13 +3,21 @@ package org.nccl4j.api.observe.flight;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.observe.flight.RankReport.Operation;
@@ -86,6 +94,49 @@ class FlightRecorderTest {
             .anyMatch(other -> other.operations().equals(read)));
   }
 
+  /** In a container a process writes its number there into its recorder. */
+  @Test
+  void aProcessGoesByItsNumberOnThisHost() throws IOException {
+    long pid = ProcessHandle.current().pid();
+    try (RandomAccessFile recorder = new RandomAccessFile(recorder().toFile(), "rw")) {
+      write(recorder, pid + 1);
+      try {
+        assertEquals(Set.of(pid), pids(FlightReader.ofProcess(pid)));
+        Set<Long> ofHost = pids(FlightReader.ofThisHost());
+        assertTrue(ofHost.contains(pid), ofHost::toString);
+        assertEquals(Set.of(pid + 1), pids(fromOutside())); // as of a file
+      } finally {
+        write(recorder, pid);
+      }
+    }
+  }
+
+  /** This process's recorder, as a file. */
+  private static Path recorder() throws IOException {
+    try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
+      return open.filter(FlightRecorderTest::isRecorder).findFirst().orElseThrow();
+    }
+  }
+
+  private static boolean isRecorder(Path descriptor) {
+    try {
+      return Files.readSymbolicLink(descriptor).toString().startsWith("/memfd:nccl4j")
+          && Files.size(descriptor) == (1 + FlightFile.SLOTS) * FlightFile.PAGE;
+    } catch (IOException e) {
+      return false; // closed meanwhile
+    }
+  }
+
+  private static void write(RandomAccessFile recorder, long pid) throws IOException {
+    ByteBuffer bytes = ByteBuffer.allocate(Long.BYTES).order(ByteOrder.nativeOrder());
+    recorder.seek(FlightFile.PID);
+    recorder.write(bytes.putLong(pid).array());
+  }
+
+  private static Set<Long> pids(List<RankReport> reports) {
+    return reports.stream().map(report -> report.process().pid()).collect(Collectors.toSet());
+  }
+
   /** Two of these after each other would be one run. */
   private static boolean isOther(List<Operation> called) {
     return called.get(called.size() - 1).label().equals("other");
@@ -96,7 +147,7 @@ class FlightRecorderTest {
     byte[] copy = FlightReader.copy(ProcessHandle.current().pid()).orElseThrow();
     byte[] names = (String.join(" ", NAMES) + "\0").getBytes(StandardCharsets.UTF_8);
     System.arraycopy(names, 0, copy, FlightFile.NAMES, names.length);
-    return FlightReader.parse(ByteBuffer.wrap(copy).order(ByteOrder.nativeOrder()), "");
+    return FlightReader.parse(ByteBuffer.wrap(copy).order(ByteOrder.nativeOrder()));
   }
 
   private static Operation expected(
