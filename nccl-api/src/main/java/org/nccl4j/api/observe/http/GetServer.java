@@ -23,8 +23,10 @@ import org.nccl4j.device.support.Patience;
  * loopback address, gets nothing. Any thread.
  */
 public final class GetServer implements AutoCloseable {
-  /** Clients that stop in the middle of a request keep a thread each. */
   private static final int THREADS = 8;
+
+  /** A client that stops in the middle of a request keeps a thread for so long. */
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private static final long IDLE_SECONDS = 30;
   private static final Duration START = Duration.ofSeconds(5);
@@ -32,10 +34,12 @@ public final class GetServer implements AutoCloseable {
 
   private final HttpServer server;
   private final ThreadPoolExecutor threads;
+  private final ClientLimits limits;
 
-  private GetServer(HttpServer server, ThreadPoolExecutor threads) {
+  private GetServer(HttpServer server, ThreadPoolExecutor threads, ClientLimits limits) {
     this.server = server;
     this.threads = threads;
+    this.limits = limits;
   }
 
   /**
@@ -46,6 +50,12 @@ public final class GetServer implements AutoCloseable {
    * @throws IOException if the address cannot be listened on; no socket is left then
    */
   public static GetServer open(InetSocketAddress address, String name, HttpHandler answer)
+      throws IOException {
+    return open(address, name, answer, PATIENCE);
+  }
+
+  static GetServer open(
+      InetSocketAddress address, String name, HttpHandler answer, Duration patience)
       throws IOException {
     // The JDK's server keeps its socket if it cannot bind it, until garbage is collected.
     try (Socket probe = new Socket()) {
@@ -61,9 +71,10 @@ public final class GetServer implements AutoCloseable {
             new LinkedBlockingQueue<>(),
             task -> DaemonThread.of(task, name + "-answer"));
     threads.allowCoreThreadTimeOut(true);
-    GetServer made = new GetServer(HttpServer.create(address, 0), threads);
+    ClientLimits limits = new ClientLimits(patience, name + "-limit");
+    GetServer made = new GetServer(HttpServer.create(address, 0), threads, limits);
     made.server.createContext("/", answer).getFilters().add(new Gate(made.isLoopback()));
-    made.server.setExecutor(threads);
+    made.server.setExecutor(task -> threads.execute(() -> limits.run(task)));
     // The server's own thread is a daemon if the thread that starts it is one.
     Thread starter = DaemonThread.of(made.server::start, name);
     starter.start();
@@ -87,6 +98,7 @@ public final class GetServer implements AutoCloseable {
   /** Sends a whole answer. */
   public static void send(HttpExchange exchange, int status, String type, byte[] body)
       throws IOException {
+    ClientLimits.begin();
     exchange.getResponseHeaders().set("Content-Type", type);
     exchange.getResponseHeaders().set("Cache-Control", "no-store");
     exchange.getResponseHeaders().set("Content-Security-Policy", "default-src 'self'");
@@ -111,6 +123,7 @@ public final class GetServer implements AutoCloseable {
         } else if (loopback && host != null && !isLoopbackName(host)) {
           refuse(exchange, 403, "this server is for 127.0.0.1 or localhost, not for " + host);
         } else {
+          ClientLimits.end();
           chain.doFilter(exchange);
         }
       }
@@ -139,5 +152,6 @@ public final class GetServer implements AutoCloseable {
   public void close() {
     server.stop(0);
     threads.shutdownNow();
+    limits.close();
   }
 }

@@ -1,7 +1,9 @@
 package org.nccl4j.api.observe.http;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -16,11 +18,14 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.support.Patience;
 
 /** The server opens only at a free address, and answers only those that it is for. */
 class GetServerTest {
@@ -120,6 +125,55 @@ class GetServerTest {
       stopped.connect(server.address());
       stopped.getOutputStream().write("GET / HTTP/1.1\r\n".getBytes(StandardCharsets.US_ASCII));
       assertEquals("HTTP/1.1 200 OK", answer(server, get("localhost")));
+    }
+  }
+
+  /** Each of these has one of the server's threads, until it is cut off. */
+  @Test
+  void manyClientsThatStopInARequestDoNotStopOthers() throws IOException {
+    List<Socket> stopped = new ArrayList<>();
+    try (GetServer server =
+        GetServer.open(
+            new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
+            "test-http",
+            exchange -> GetServer.send(exchange, 200, "text/plain", new byte[] {'x'}),
+            Duration.ofSeconds(2))) {
+      for (int i = 0; i < 2 * TRIES; i++) {
+        Socket socket = new Socket();
+        stopped.add(socket);
+        socket.connect(server.address());
+        socket.setSoTimeout(60_000);
+        socket.getOutputStream().write('G');
+      }
+      assertEquals("HTTP/1.1 200 OK", answer(server, get("localhost")));
+      for (Socket socket : stopped) {
+        assertEquals(-1, socket.getInputStream().read());
+      }
+    } finally {
+      for (Socket socket : stopped) {
+        socket.close();
+      }
+    }
+  }
+
+  /** Between a request and its answer a handler queries all ranks, which takes its time. */
+  @Test
+  void onlyWaitsForClientsAreInterrupted() {
+    ClientLimits limits = new ClientLimits(Duration.ofMillis(1), "test-limit");
+    try {
+      limits.run(
+          () -> {
+            for (int wait = 0; wait < TRIES; wait++) {
+              Duration most = Duration.ofMinutes(1);
+              assertTrue(Patience.until(Thread.currentThread()::isInterrupted, most));
+              ClientLimits.end();
+              assertFalse(Thread.currentThread().isInterrupted());
+              ClientLimits.begin();
+            }
+          });
+      assertFalse(Thread.currentThread().isInterrupted());
+    } finally {
+      limits.close();
     }
   }
 }
