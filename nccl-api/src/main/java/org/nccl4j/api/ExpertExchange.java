@@ -1,5 +1,6 @@
 package org.nccl4j.api;
 
+import java.util.List;
 import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.exchange.ExchangeAgreement;
 import org.nccl4j.api.exchange.ExchangeChecks;
@@ -172,16 +173,17 @@ public final class ExpertExchange implements AutoCloseable {
   }
 
   /**
-   * Brings this rank's tokens to the ranks of their experts, and theirs here.
+   * Brings this rank's tokens to the ranks of their experts, and theirs here. The arguments do not
+   * lie in {@link #received} or the other memories of this exchange.
    *
    * @param tokens [count][hidden] of the tokens' type
    * @param experts int32 [count][topK]: numbers of experts, or -1 for none. A token that names an
    *     expert twice is received twice
    * @param weights float32 [count][topK], kept for combine
    * @param count this rank's tokens, 0 to maxTokens
-   * @throws InvalidArgumentException for a memory that is too small, of another device or on a GPU
-   *     not aligned (tokens to 16 bytes, the others to 4), an invalid count, or an expert that does
-   *     not exist; of the last a kernel fails the communicator
+   * @throws InvalidArgumentException for a memory that is too small, of another device, of this
+   *     exchange or on a GPU not aligned (tokens to 16 bytes, the others to 4), an invalid count,
+   *     or an expert that does not exist; of the last a kernel fails the communicator
    * @throws InvalidUsageException while a call that was begun has not been received, after close,
    *     in a group, and while the stream is captured unless {@link #isCapturable}
    */
@@ -233,8 +235,25 @@ public final class ExpertExchange implements AutoCloseable {
     checks.memory(what, "tokens", tokens, count * rowBytes, ROW_ALIGNMENT);
     checks.memory(what, "experts", experts, entries * Integer.BYTES, Integer.BYTES);
     checks.memory(what, "weights", weights, entries * Float.BYTES, Float.BYTES);
+    checkApart("tokens", tokens, count * rowBytes);
+    checkApart("experts", experts, entries * Integer.BYTES);
+    checkApart("weights", weights, entries * Float.BYTES);
     delivery.dispatch(tokens, experts, weights, count, whole, stream);
     this.tokens = count;
+  }
+
+  /** A kernel stores received rows while other blocks still load what this rank sends. */
+  private void checkApart(String name, DeviceMemory sent, long bytes) {
+    for (DeviceMemory written :
+        List.of(buffers.received(), buffers.scales(), buffers.counts(), buffers.offsets())) {
+      if (ExchangeChecks.overlap(sent, bytes, written)) {
+        throw checks.wrong(
+            DISPATCH,
+            ErrorId.BUFFER,
+            name + " lies in memory of the exchange, which the dispatch writes",
+            "copy it, or dispatch it by another exchange");
+      }
+    }
   }
 
   /**
@@ -246,8 +265,8 @@ public final class ExpertExchange implements AutoCloseable {
    * @param result [count][hidden] for the last dispatch's count; 0 for a token without experts. It
    *     does not overlap outputs
    * @throws InvalidArgumentException for a memory that is too small, of another device, or on a GPU
-   *     not aligned to 16 bytes; of outputs with fewer rows than were received a kernel fails the
-   *     communicator
+   *     not aligned to 16 bytes, and for a result that overlaps outputs; of outputs with fewer rows
+   *     than were received a kernel fails the communicator
    * @throws InvalidUsageException before the first dispatch, while a call that was begun has not
    *     been received, after close, in a group, and while the stream is captured unless {@link
    *     #isCapturable}
@@ -296,6 +315,13 @@ public final class ExpertExchange implements AutoCloseable {
     }
     checks.memory(what, "outputs", outputs, 0, ROW_ALIGNMENT);
     checks.memory(what, "result", result, tokens * rowBytes, ROW_ALIGNMENT);
+    if (ExchangeChecks.overlap(result, tokens * rowBytes, outputs)) {
+      throw checks.wrong(
+          what,
+          ErrorId.BUFFER,
+          "the result overlaps the outputs, of which rows are still sent while it is written",
+          "pass memory of its own as the result");
+    }
   }
 
   private void checkReceived(String what) {

@@ -240,8 +240,7 @@ public final class RaggedExchange implements AutoCloseable {
     }
     checks.memory(what, "send", send, 0, 1);
     checks.memory(what, numbers == 1 ? "count" : "counts", counts, (long) numbers * bytes, bytes);
-    long apart = send.address() - received().address();
-    if (apart < received().size() && apart > -send.size()) {
+    if (ExchangeChecks.overlap(send, send.size(), received())) {
       throw checks.wrong(
           what,
           ErrorId.BUFFER,

@@ -78,6 +78,12 @@ public record ExchangeChecks(CommunicatorState state, String of) {
     }
   }
 
+  /** True if the first bytes of a memory are also bytes of another memory. */
+  public static boolean overlap(DeviceMemory memory, long bytes, DeviceMemory other) {
+    long apart = memory.address() - other.address();
+    return bytes > 0 && apart < other.size() && apart > -bytes;
+  }
+
   /** The error of an argument. */
   public InvalidArgumentException wrong(String what, ErrorId id, String problem, String remedy) {
     return new InvalidArgumentException(id, where(what) + problem, remedy);

@@ -163,9 +163,21 @@ class ExpertsTest {
               experts.fill((byte) 0);
               exchange.dispatch(tokens, experts, weights, 4, stream);
               if (comm.rank() == 0) {
-                refused("16 rows", () -> exchange.combine(few, tokens, stream));
+                refused("16 rows", () -> exchange.combine(weights, tokens, stream));
               }
+              DeviceMemory received = exchange.received().slice(32, 4 * 32);
+              String own = " lies in memory of the exchange";
+              refused(
+                  "tokens" + own, () -> exchange.dispatch(received, experts, weights, 4, stream));
+              refused(
+                  "experts" + own,
+                  () -> exchange.dispatch(tokens, exchange.counts(), weights, 2, stream));
+              refused(
+                  "weights" + own,
+                  () -> exchange.beginDispatch(tokens, experts, exchange.offsets(), 1, stream));
               try (DeviceMemory outputs = Devices.host().allocate(16 * 32)) {
+                refused("overlaps", () -> exchange.combine(outputs, outputs, stream));
+                refused("overlaps", () -> exchange.beginCombine(outputs, outputs, stream));
                 exchange.combine(outputs, tokens, stream);
               }
               exchange.close();
