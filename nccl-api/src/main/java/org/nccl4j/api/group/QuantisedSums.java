@@ -82,7 +82,7 @@ public final class QuantisedSums {
   /** Bytes of all memories. Read by any thread. */
   private volatile long bytes;
 
-  /** True if a graph may use the memories. */
+  /** True if a graph may use the current two memories. */
   private boolean captured;
 
   QuantisedSums(How how, int rank, int nRanks, Device device, String who) {
@@ -227,8 +227,8 @@ public final class QuantisedSums {
       DeviceStream stream) {
     Leases.extend(how.residual(), null); // no launch names it
     try {
-      captured |= stream.isCapturing();
       Call call = call(planner, shape, count);
+      captured |= stream.isCapturing();
       long bytes = call.parts.bytes();
       KernelPlan toAll = planner.plan(toAll(), call.out, call.in, bytes);
       KernelPlan gather =
@@ -281,14 +281,14 @@ public final class QuantisedSums {
   private Call make(Planner planner, long shape, long count, int place) {
     QuantisedWork.Parts parts = parts(shape, count);
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
+    long bytes = Math.multiplyExact(parts.bytes(), (long) nRanks);
+    grow(bytes);
     KernelPlan quantise = planner.plan(Step.QUANTISE, parts, how.residual());
     KernelPlan sum =
         all
             ? planner.plan(Step.SUM_AND_QUANTISE, parts, how.residual())
             : planner.plan(Step.SUM, parts, null);
     KernelPlan dequantise = all ? planner.plan(Step.DEQUANTISE, parts, null) : null;
-    long bytes = Math.multiplyExact(parts.bytes(), (long) nRanks);
-    grow(bytes);
     if (calls[place] != null) {
       calls[place].discard();
     }
@@ -320,12 +320,14 @@ public final class QuantisedSums {
       throw e;
     }
     forget();
-    if (!captured) {
-      memories.forEach(Leases::closeLate);
-      memories.clear();
+    if (out != null && !captured) {
+      Leases.closeLate(out);
+      Leases.closeLate(in);
+      memories.removeAll(List.of(out, in));
     }
     out = newOut;
     in = newIn;
+    captured = false;
     memories.addAll(List.of(out, in));
     bytes = memories.stream().mapToLong(DeviceMemory::size).sum();
   }

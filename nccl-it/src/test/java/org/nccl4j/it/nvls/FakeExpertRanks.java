@@ -2,6 +2,7 @@ package org.nccl4j.it.nvls;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.regex.Pattern;
 import org.nccl4j.api.CallOptions;
@@ -20,6 +21,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.operation.Operation;
 
 /**
@@ -38,7 +40,7 @@ final class FakeExpertRanks {
 
   /**
    * Arguments: "create" to create the exchange alone and print errors; "hosts" for an exchange
-   * alone whose ranks are on several hosts; or none.
+   * alone whose ranks are on several hosts; "grow" for quantised sums alone; or none.
    */
   public static void main(String[] arguments) throws Exception {
     boolean onHosts = List.of(arguments).contains("hosts");
@@ -48,7 +50,9 @@ final class FakeExpertRanks {
     List<Thread> threads = new ArrayList<>();
     for (Communicator rank : ranks) {
       Runnable all = onHosts ? () -> exchange(rank) : () -> launch(rank);
-      threads.add(new Thread(List.of(arguments).contains("create") ? () -> create(rank) : all));
+      Map<String, Runnable> alone = Map.of("create", () -> create(rank), "grow", () -> grow(rank));
+      String first = arguments.length == 0 ? "" : arguments[0];
+      threads.add(new Thread(alone.getOrDefault(first, all)));
     }
     threads.forEach(Thread::start);
     for (Thread thread : threads) {
@@ -139,6 +143,24 @@ final class FakeExpertRanks {
       exchange.combine(exchange.received(), data, stream);
       exchange.beginDispatch(data, experts, experts, 7, stream).receive(stream);
       stream.synchronize();
+    }
+  }
+
+  /** Captures a quantised sum, and makes larger ones without a graph. */
+  private static void grow(Communicator comm) {
+    Communicator quantised =
+        comm.withOptions(CallOptions.defaults().withQuantisation(DataType.FLOAT8_E4M3, 32));
+    try (CudaStream stream = (CudaStream) comm.device().createStream();
+        DeviceMemory data = comm.device().allocate(16L * COUNT)) {
+      stream.beginCapture();
+      quantised.allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.SUM, stream);
+      stream.endCapture().close();
+      for (int times = 2; times <= 4; times *= 2) {
+        quantised.allReduce(data, data, times * COUNT, DataType.FLOAT32, RedOp.SUM, stream);
+      }
+      stream.synchronize();
+      System.out.printf(
+          "rank %d: %d bytes%n", comm.rank(), quantised.memory().get("quantised sums"));
     }
   }
 }

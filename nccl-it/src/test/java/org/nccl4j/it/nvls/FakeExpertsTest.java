@@ -38,8 +38,8 @@ class FakeExpertsTest {
     assertTrue(created > 0, ran.calls().toString());
     List<String> later = ran.calls().subList(created, ran.calls().size());
     assertEquals(List.of(), later.stream().filter(call -> call.startsWith(LOAD)).toList());
-    long first = part(DataType.FLOAT32, /* averages= */ true);
-    long second = part(DataType.BFLOAT16, /* averages= */ false);
+    long first = part(DataType.FLOAT32, /* averages= */ true, 4096);
+    long second = part(DataType.BFLOAT16, /* averages= */ false, 4096);
     for (int rank = 0; rank < 2; rank++) {
       String prefix = "rank %d: ".formatted(rank);
       assertEquals(
@@ -65,6 +65,19 @@ class FakeExpertsTest {
               .toList(),
           ran.output());
     }
+  }
+
+  /** The graph's two memories are kept, and the two that no graph knows are not. */
+  @Test
+  void quantisedSumsKeepTheMemoryOfGraphsAlone() throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    Ran ran =
+        FakeGpuProcess.in(folder)
+            .run(Map.of("NCCL_NVLS_ENABLE", "0"), FakeExpertRanks.class, "grow");
+    long parts =
+        part(DataType.FLOAT32, /* averages= */ false, 4096)
+            + part(DataType.FLOAT32, /* averages= */ false, 4 * 4096);
+    assertEquals(2, ranks(ran, 2 * 2 * parts + " bytes"), ran.output());
   }
 
   /** The host moves expert numbers and weights alone. */
@@ -137,8 +150,9 @@ class FakeExpertsTest {
     return (int) ran.output().lines().filter(line -> wanted.matcher(line).find()).count();
   }
 
-  /** Bytes of a part of 4096 elements on two ranks. */
-  private static long part(DataType type, boolean averages) {
-    return new QuantisedWork.Parts(type, DataType.FLOAT8_E4M3, 32, averages, 2, 2048, 4096).bytes();
+  /** Bytes of a part of some elements on two ranks. */
+  private static long part(DataType type, boolean averages, int count) {
+    return new QuantisedWork.Parts(type, DataType.FLOAT8_E4M3, 32, averages, 2, count / 2, count)
+        .bytes();
   }
 }
