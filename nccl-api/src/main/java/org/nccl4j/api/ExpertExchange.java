@@ -210,7 +210,7 @@ public final class ExpertExchange implements AutoCloseable {
       int count,
       DeviceStream stream) {
     dispatch(tokens, experts, weights, count, /* whole= */ false, stream);
-    open = new ReceiveHook(this, DISPATCH, null);
+    open = new ReceiveHook(this, DISPATCH, null, stream.isCapturing());
     return open;
   }
 
@@ -285,7 +285,7 @@ public final class ExpertExchange implements AutoCloseable {
   public ReceiveHook beginCombine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
     checkCombine(outputs, result, stream);
     delivery.combine(outputs, null, stream);
-    open = new ReceiveHook(this, COMBINE, result);
+    open = new ReceiveHook(this, COMBINE, result, stream.isCapturing());
     return open;
   }
 
@@ -345,7 +345,7 @@ public final class ExpertExchange implements AutoCloseable {
   /**
    * Frees this rank's memory. Call it after the streams' last use of {@link #received} and the
    * other memories. After a failure or the close of the communicator it frees also what was begun
-   * and not received. Idempotent.
+   * and not received, and always what was begun in a graph: that may have been dropped. Idempotent.
    *
    * @throws InvalidUsageException while a call that was begun has not been received, of which the
    *     rows or the sums would be lost; then nothing is freed
@@ -355,7 +355,7 @@ public final class ExpertExchange implements AutoCloseable {
     if (closed) {
       return;
     }
-    if (open != null && !state.isClosed() && state.failure() == null) {
+    if (open != null && !open.isCaptured() && !state.isClosed() && state.failure() == null) {
       throw notReceived(
           "close of an exchange with experts on rank %d of communicator %s: "
               .formatted(state.rank(), state.name()),

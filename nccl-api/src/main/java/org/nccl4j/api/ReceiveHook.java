@@ -17,10 +17,14 @@ public final class ReceiveHook {
   /** The receive buffer of a combine; null for a dispatch. */
   private final DeviceMemory result;
 
-  ReceiveHook(ExpertExchange exchange, String call, DeviceMemory result) {
+  /** True if the sending part was put into a graph, which may never run. */
+  private final boolean captured;
+
+  ReceiveHook(ExpertExchange exchange, String call, DeviceMemory result, boolean captured) {
     this.exchange = exchange;
     this.call = call;
     this.result = result;
+    this.captured = captured;
   }
 
   /**
@@ -41,5 +45,9 @@ public final class ReceiveHook {
 
   DeviceMemory result() {
     return result;
+  }
+
+  boolean isCaptured() {
+    return captured;
   }
 }

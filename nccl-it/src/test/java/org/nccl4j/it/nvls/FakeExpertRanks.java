@@ -40,7 +40,8 @@ final class FakeExpertRanks {
 
   /**
    * Arguments: "create" to create the exchange alone and print errors; "hosts" for an exchange
-   * alone whose ranks are on several hosts; "grow" for quantised sums alone; or none.
+   * alone whose ranks are on several hosts; "drop" for graphs that are not launched; "grow" for
+   * quantised sums alone; or none.
    */
   public static void main(String[] arguments) throws Exception {
     boolean onHosts = List.of(arguments).contains("hosts");
@@ -50,7 +51,8 @@ final class FakeExpertRanks {
     List<Thread> threads = new ArrayList<>();
     for (Communicator rank : ranks) {
       Runnable all = onHosts ? () -> exchange(rank) : () -> launch(rank);
-      Map<String, Runnable> alone = Map.of("create", () -> create(rank), "grow", () -> grow(rank));
+      Map<String, Runnable> alone =
+          Map.of("create", () -> create(rank), "drop", () -> drop(rank), "grow", () -> grow(rank));
       String first = arguments.length == 0 ? "" : arguments[0];
       threads.add(new Thread(alone.getOrDefault(first, all)));
     }
@@ -161,6 +163,27 @@ final class FakeExpertRanks {
       stream.synchronize();
       System.out.printf(
           "rank %d: %d bytes%n", comm.rank(), quantised.memory().get("quantised sums"));
+    }
+  }
+
+  /** Begins a dispatch and a combine in graphs that are dropped, and closes the exchanges. */
+  private static void drop(Communicator comm) {
+    Device device = comm.device();
+    try (CudaStream stream = (CudaStream) device.createStream();
+        DeviceMemory data = device.allocate(8L * COUNT);
+        DeviceMemory experts = device.allocate(4L * SIZES.maxTokens() * SIZES.topK())) {
+      ExpertExchange first = comm.createExpertExchange(SIZES);
+      stream.beginCapture();
+      first.beginDispatch(data, experts, experts, 7, stream);
+      stream.endCapture().close();
+      first.close();
+      ExpertExchange second = comm.createExpertExchange(SIZES);
+      second.dispatch(data, experts, experts, 7, stream);
+      stream.beginCapture();
+      second.beginCombine(second.received(), data, stream);
+      stream.endCapture().close();
+      second.close();
+      System.out.printf("rank %d: closed%n", comm.rank());
     }
   }
 }

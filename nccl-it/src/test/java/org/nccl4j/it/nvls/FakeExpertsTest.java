@@ -80,6 +80,16 @@ class FakeExpertsTest {
     assertEquals(2, ranks(ran, 2 * 2 * parts + " bytes"), ran.output());
   }
 
+  /** Nothing was sent, so that there is nothing to receive. */
+  @Test
+  void anExchangeOfGraphsThatAreDroppedIsClosed() throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    Ran ran =
+        FakeGpuProcess.in(folder)
+            .run(Map.of("NCCL_NVLS_ENABLE", "0"), FakeExpertRanks.class, "drop");
+    assertEquals(2, ranks(ran, "closed"), ran.output());
+  }
+
   /** The host moves expert numbers and weights alone. */
   @Test
   void betweenHostsKernelsPackPlaceAndAdd() throws Exception {
