@@ -143,7 +143,7 @@ __device__ typename Plain<A>::Type argument(R (F::*)(A, B) const);
 template <class R, class F, class A, class B>
 __device__ typename Plain<A>::Type argument(R (F::*)(A, B));
 
-// ---- The reduction of copies, in their order ----
+// ---- The reduction of copies, in their order; of one copy the bits ----
 
 struct alignas(16) Pack {
   unsigned int words[4];
@@ -168,6 +168,10 @@ __device__ __forceinline__ void reducePacks(const nccl4jReductionArguments& a, u
     typename Element<T>::Wide result[kElements];
     Unit unit;
     unit.pack = *reinterpret_cast<const Pack*>(from);
+    if (a.copies == 1) {
+      reinterpret_cast<Pack*>(a.recv)[p] = unit.pack;
+      continue;
+    }
 #pragma unroll
     for (int i = 0; i < kElements; i++) result[i] = Element<T>::widen(unit.at[i]);
 #pragma unroll 4
@@ -189,6 +193,10 @@ __device__ __forceinline__ void reduceElements(const nccl4jReductionArguments& a
   F function;
   for (u64 i = first + firstOfThread(); i < a.count; i += threadsOfGrid()) {
     const char* from = reinterpret_cast<const char*>(a.send) + i * sizeof(T);
+    if (a.copies == 1) {
+      reinterpret_cast<T*>(a.recv)[i] = *reinterpret_cast<const T*>(from);
+      continue;
+    }
     typename Element<T>::Wide result = Element<T>::widen(*reinterpret_cast<const T*>(from));
 #pragma unroll 4
     for (unsigned int copy = 1; copy < a.copies; copy++) {
