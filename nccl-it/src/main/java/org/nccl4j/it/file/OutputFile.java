@@ -1,9 +1,12 @@
 package org.nccl4j.it.file;
 
 import java.io.IOException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.util.List;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.os.IoErrorText;
@@ -37,6 +40,38 @@ public final class OutputFile {
       Files.writeString(file, text);
     } catch (IOException e) {
       throw unwritable(option, file, e);
+    }
+  }
+
+  /**
+   * Writes lines whole or not at all: a full disk or the end of the process leaves the file as it
+   * was, and readers see the old lines or the new ones. A pipe, a mounted file, or a file in a
+   * folder that is not writable is written in place.
+   *
+   * @throws IOException if it cannot be written
+   */
+  public static void replace(Path file, List<String> lines) throws IOException {
+    boolean isThere = Files.exists(file);
+    Path target = isThere ? file.toRealPath() : file.toAbsolutePath(); // a link stays one
+    Path whole =
+        target.resolveSibling(target.getFileName() + "." + ProcessHandle.current().pid() + ".new");
+    if (isThere && !Files.isRegularFile(target) || !Files.isWritable(target.getParent())) {
+      Files.write(file, lines);
+      return;
+    }
+    try {
+      Files.write(whole, lines);
+      move(whole, target, lines);
+    } finally {
+      Files.deleteIfExists(whole);
+    }
+  }
+
+  private static void move(Path whole, Path target, List<String> lines) throws IOException {
+    try {
+      Files.move(whole, target, StandardCopyOption.ATOMIC_MOVE);
+    } catch (FileSystemException e) {
+      Files.write(target, lines); // a mounted file cannot be replaced
     }
   }
 

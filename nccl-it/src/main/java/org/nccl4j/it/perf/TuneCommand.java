@@ -2,8 +2,6 @@ package org.nccl4j.it.perf;
 
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -202,7 +200,7 @@ public final class TuneCommand implements Callable<Integer> {
 
   private void write(List<String> lines) {
     try {
-      Files.write(file, lines, StandardCharsets.UTF_8);
+      OutputFile.replace(file, lines);
     } catch (IOException e) {
       throw unwritable(e);
     }
