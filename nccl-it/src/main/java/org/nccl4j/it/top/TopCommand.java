@@ -95,6 +95,7 @@ public final class TopCommand implements Callable<Integer> {
               + " detected.")
   private final List<String> machines = new ArrayList<>();
 
+  private final JobProcesses ofJob = new JobProcesses();
   private boolean hasLooked;
 
   /** Called by picocli. */
@@ -120,9 +121,10 @@ public final class TopCommand implements Callable<Integer> {
 
   private FrameServer serve() {
     HostMachines known = new HostMachines(machines);
-    // A job's processes end with the job.
     return FrameServer.open(
-        port, new TrafficMap(known::of), process -> !jobs.isEmpty() || isRunning(process.pid()));
+        port,
+        new TrafficMap(known::of),
+        process -> jobs.isEmpty() ? isRunning(process.pid()) : ofJob.has(process));
   }
 
   private void check(boolean right, String option, String range) {
@@ -135,10 +137,11 @@ public final class TopCommand implements Callable<Integer> {
     if (!jobs.isEmpty()) {
       Settings settings = Settings.ofProcess(Map.of());
       List<String> ids = JobIds.of(jobs);
-      return () ->
-          JobReport.ask(ids, settings).communicators().stream()
-              .flatMap(each -> each.ranks().stream())
-              .toList();
+      return () -> {
+        JobReport report = JobReport.ask(ids, settings);
+        ofJob.see(report);
+        return report.communicators().stream().flatMap(each -> each.ranks().stream()).toList();
+      };
     }
     FlightReader.requireProcesses();
     return pids.isEmpty() ? FlightReader::ofThisHost : this::named;
