@@ -79,7 +79,7 @@ final class SimulateCommand extends TopoAction {
   }
 
   private ClusterChoices planner(Settings settings, Cluster cluster) {
-    String network = settings.get(Settings.NCCL_NET).split(",")[0];
+    String network = settings.get(Settings.NCCL_NET).split(",", -1)[0].trim();
     int ranks = cluster.comm().shape().nRanks();
     return ClusterChoices.of(
         settings,

@@ -168,6 +168,15 @@ class TopoCommandTest {
         out.toString());
   }
 
+  /** As one that names no network. */
+  @Test
+  void aSimulationTakesAListOfNoNames() {
+    String none = simulated(2);
+    assertEquals(none, simulated(2, "--set", "NCCL_NET=,"));
+    assertEquals(
+        simulated(2, "--set", "NCCL_NET=Socket"), simulated(2, "--set", "NCCL_NET= Socket ,IB"));
+  }
+
   @Test
   void aModelWithoutMeasuredTimesIsNamed() {
     String known = "NVIDIA H200";
