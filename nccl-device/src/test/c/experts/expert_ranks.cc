@@ -1,5 +1,6 @@
-// Runs dispatches of expert_dispatch.cuh for all ranks on the host, as simt.h interleaves them, each rank as far ahead
-// of the others as the kernels let it, and compares all that a rank stores with what a plain count gives.
+// Runs dispatches of expert_dispatch.cuh, each with some combines of expert_combine.cuh behind it, for all ranks on the
+// host, as simt.h interleaves them, each rank as far ahead of the others as the kernels let it, and compares all that a
+// rank stores with what a plain count and plain sums give.
 //   expert_ranks NAME=NUMBER...
 // Prints the dispatches, or the first error. With fault=1 the first rank names an expert that does not exist.
 #include <cuda_fp8.h>
@@ -20,7 +21,9 @@ static unsigned __float_as_uint(float f) {
 }
 static float __fmul_rn(float a, float b) { return a * b; }
 static float __fdiv_rn(float a, float b) { return a / b; }
+static float __fadd_rn(float a, float b) { return a + b; }
 
+#include "expert_combine.cuh"
 #include "expert_dispatch.cuh"
 
 using namespace nccl4j;
@@ -38,6 +41,7 @@ struct Round {
   std::vector<std::vector<int>> experts;  // of each rank
   std::vector<std::vector<float>> weights, tokens;
   std::vector<u32> counts;
+  u32 combines;
 };
 
 struct Rank {
@@ -49,7 +53,9 @@ struct Rank {
   std::vector<int> counts, offsets;
   std::vector<std::unique_ptr<simt::Block>> blocks;
   std::vector<std::unique_ptr<experts::DispatchShared>> shared;
+  std::vector<float> outputs, result;
   u32 round = 0;
+  u32 combine = 0;  // of the round; 0 for its dispatch
   u32 left = 0;  // parts of the round's call, behind the kernel that runs
 };
 
@@ -74,6 +80,7 @@ static Round draw(bool last) {
     }
     for (u32 i = 0; i < count * hidden; i++) r.tokens[rank].push_back((float)(random() % 20011) - 10000);
   }
+  r.combines = random() % 4;
   if (last && fault) {
     r.counts[0] = maxTokens;
     r.experts[0].assign(maxTokens * topK, 0);
@@ -110,10 +117,63 @@ static void launch(u32 me, u32 parts) {
   }
 }
 
+// An element of what an expert makes of a row.
+static float outputOf(u32 call, u32 source, u32 entry, u32 element) {
+  return (float)((call * 31 + source * 131 + entry * 7919 + element * 104729) % 2047) - 1000;
+}
+
+static u32 callOf(const Rank& rank) { return rank.round * 8 + rank.combine; }
+
+constexpr float kPoison = -7777;
+
+static void launchCombine(u32 me, u32 parts) {
+  Rank& rank = ranks[me];
+  const Round& round = rounds[rank.round];
+  if (parts & EXPERT_SEND) {
+    rank.outputs.clear();
+    for (u32 e = 0; e < local; e++)
+      for (u32 source = 0; source < n; source++)
+        for (u32 i = 0; i < round.experts[source].size(); i++) {
+          if (round.experts[source][i] != (int)(me * local + e)) continue;
+          for (u32 h = 0; h < hidden; h++) rank.outputs.push_back(outputOf(callOf(rank), source, i, h));
+        }
+    rank.result.assign(maxTokens * hidden, kPoison);
+  }
+  rank.a.send = (u64)rank.outputs.data();
+  rank.a.sentRows = rank.outputs.size() / hidden;
+  rank.a.recv = (u64)rank.result.data();
+  rank.a.parts = parts;
+  rank.blocks.clear();
+  for (u32 b = 0; b < gridBlocks; b++)
+    rank.blocks.push_back(simt::start(b, gridBlocks, threads, [me] { experts::combine<float>(ranks[me].a); }));
+}
+
+static void launchParts(u32 me, u32 parts) {
+  if (ranks[me].combine > 0)
+    launchCombine(me, parts);
+  else
+    launch(me, parts);
+}
+
 static void begin(u32 me) {
   const bool whole = simt::random() % 2;
   ranks[me].left = whole ? 0 : EXPERT_RECEIVE;
-  launch(me, whole ? EXPERT_SEND | EXPERT_RECEIVE : EXPERT_SEND);
+  launchParts(me, whole ? EXPERT_SEND | EXPERT_RECEIVE : EXPERT_SEND);
+}
+
+// After a rank's combine has ended.
+static void checkCombine(u32 me) {
+  const Rank& rank = ranks[me];
+  const Round& round = rounds[rank.round];
+  for (u32 i = 0; i < maxTokens * hidden; i++) {
+    const u32 token = i / hidden;
+    const bool sums = token < round.counts[me];
+    float sum = 0;
+    for (u32 entry = token * topK; sums && entry < (token + 1) * topK; entry++)
+      if (round.experts[me][entry] >= 0)
+        sum += round.weights[me][entry] * outputOf(callOf(rank), me, entry, i % hidden);
+    if (rank.result[i] != (sums ? sum : kPoison)) fail("a wrong sum", me);
+  }
 }
 
 static void checkRow(u32 me, u32 row, const float* token) {
@@ -210,6 +270,7 @@ int main(int count, char** arguments) {
   fp8 = get("fp8");
   fault = get("fault");
   local = nExperts / n;
+  packsAreLate = true;
   const u32 number = get("rounds");
   for (u32 i = 0; i < number; i++) rounds.push_back(draw(i + 1 == number));
   const u64 stride = (get("windowBytes") + 127) / 128 * 128;
@@ -236,6 +297,9 @@ int main(int count, char** arguments) {
     a.window = (u64)windowsBegin;
     a.stride = stride;
     a.dispatchFlags = get("dispatchFlags");
+    a.combineFlags = get("combineFlags");
+    a.beginFlags = get("beginFlags");
+    a.outputs = get("outputs");
     a.messages = get("messages");
     a.messageBytes = get("messageBytes");
     a.tokens = get("tokens");
@@ -291,12 +355,20 @@ int main(int count, char** arguments) {
       for (Rank& any : ranks) any.control.abort = 1;  // as the hosts do
     auto runs = [](auto& b) { return b->ended < b->lanes.size(); };
     if (std::any_of(rank.blocks.begin(), rank.blocks.end(), runs)) continue;
+    for (const auto& block : rank.blocks) release(block.get());  // a kernel's end shows its stores
     if (rank.left != 0 && !aborts) {
-      launch(me, rank.left);
+      launchParts(me, rank.left);
       rank.left = 0;
       continue;
     }
-    if (!aborts) check(me);
+    if (!aborts && rank.combine > 0) checkCombine(me);
+    if (!aborts && rank.combine == 0) check(me);
+    if (!aborts && rank.combine < rounds[rank.round].combines) {
+      rank.combine++;
+      begin(me);
+      continue;
+    }
+    rank.combine = 0;
     if (aborts && !fault) fail("a failure", me);
     rank.round = aborts ? number : rank.round + 1;
     if (rank.round < number)

@@ -18,9 +18,9 @@ import org.nccl4j.device.cuda.HostKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
- * The kernel of a dispatch to experts (expert_dispatch.cuh), compiled for the host and run for all
- * ranks by expert_ranks.cc, in memory as {@link ExpertLayout} divides it. Needs nvcc's host
- * compiler.
+ * The kernels of a dispatch to experts and of combine (expert_dispatch.cuh, expert_combine.cuh),
+ * compiled for the host and run for all ranks by expert_ranks.cc, in memory as {@link ExpertLayout}
+ * divides it. Needs nvcc's host compiler.
  */
 @Timeout(600)
 class ExpertDispatchTest {
@@ -36,11 +36,13 @@ class ExpertDispatchTest {
                 folder,
                 "experts",
                 "expert.cuh",
+                "expert_combine.cuh",
                 "expert_count.cuh",
                 "expert_dispatch.cuh",
                 "expert_fp8.cuh",
                 "expert_layout.h",
                 "expert_lines.cuh",
+                "expert_sum.cuh",
                 "block_scale.cuh",
                 "launch.cuh",
                 "layout.h",
@@ -50,7 +52,7 @@ class ExpertDispatchTest {
     kernels.compile("expert_ranks.cc", "expert_ranks", "-O1");
   }
 
-  /** A run of some dispatches in a row. */
+  /** A run of some dispatches in a row, each with 0 to 3 combines behind it. */
   private record Run(
       ExpertSizes sizes, int blocks, int threads, int rounds, boolean wholeLines, boolean fault) {
     void check(long seed) throws Exception {
@@ -71,6 +73,9 @@ class ExpertDispatchTest {
       numbers.put("seed", seed);
       numbers.put("windowBytes", layout.windowBytes);
       numbers.put("dispatchFlags", layout.dispatchFlags);
+      numbers.put("combineFlags", layout.combineFlags);
+      numbers.put("beginFlags", layout.beginFlags);
+      numbers.put("outputs", layout.outputs);
       numbers.put("messages", layout.messages);
       numbers.put("messageBytes", layout.messageBytes);
       numbers.put("tokens", layout.tokens);
