@@ -21,9 +21,10 @@ constexpr u32 kEagerLooks = 8;
 constexpr u32 kPause = 500;  // nanoseconds
 
 // failedKind: an expert that does not exist, by its entry and number in failedStep; outputs that have fewer
-// rows, above, than were received, below.
+// rows, above, than were received, below; a result that has fewer rows than tokens were dispatched.
 constexpr u32 kInvalidExpert = 4;
 constexpr u32 kFewOutputs = 5;
+constexpr u32 kFewResults = 9;
 
 // The form of tokens on their way.
 enum class Wire { SAME, FP8 };

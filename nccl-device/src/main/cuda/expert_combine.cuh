@@ -60,12 +60,18 @@ __device__ __forceinline__ void combine(const nccl4jExpertArguments& a) {
   admitSuccessor(a.comm);
   const u64 number = state(a)->combines + 1;
   const bool sends = a.parts & EXPERT_SEND, receives = a.parts & EXPERT_RECEIVE;
+  const u32 kept = *(const u32*)a.keptCount;
+  if (receives && kept > a.resultRows) {  // the host does not know which dispatch of a graph ran last
+    if (threadIdx.x == 0)
+      fail((nccl4jControl*)a.comm.control, a.comm.rank, 0, kFewResults, (u64)a.resultRows << 32 | kept);
+    return;
+  }
   if (sends && state(a)->kind == EXPERT_COMBINE) {
     tellAll(a, a.beginFlags, number);
     awaitAll(a, a.beginFlags, number);
   }
   const u32 batches = min(max(state(a)->batches, 1u), (u32)NCCL4J_EXPERT_BATCHES), each = state(a)->batchTokens;
-  const u32 tokens = tokensOfBlock(*(const u32*)a.keptCount);
+  const u32 tokens = tokensOfBlock(kept);
   auto add = [&](u32 batch) {
     addRows<T>(a, min(tokens, batch * each), batch + 1 == batches ? tokens : min(tokens, (batch + 1) * each));
   };

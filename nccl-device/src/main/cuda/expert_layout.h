@@ -72,7 +72,7 @@ typedef struct {
   uint32_t wholeLines;    // 1 if the links keep 128 bytes whole that a warp stores at once
   uint32_t parts;         // of the call: nccl4jExpertPart
   uint32_t pace;          // clock cycles of a block from one store of a warp to another rank to the next, 0 for none
-  uint32_t pad;
+  uint32_t resultRows;    // combine: rows that the result has room for
 } nccl4jExpertArguments;
 
 #endif

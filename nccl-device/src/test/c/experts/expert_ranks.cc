@@ -2,7 +2,8 @@
 // host, as simt.h interleaves them, each rank as far ahead of the others as the kernels let it, and compares all that a
 // rank stores with what a plain count and plain sums give.
 //   expert_ranks NAME=NUMBER...
-// Prints the dispatches, or the first error. With fault=1 the first rank names an expert that does not exist.
+// Prints the dispatches, or the first error. With fault=1 the first rank names an expert that does not exist, with
+// fault=2 its last result has too few rows.
 #include <cuda_fp8.h>
 #include <cmath>
 #include <map>
@@ -86,6 +87,9 @@ static Round draw(bool last) {
     r.experts[0].assign(maxTokens * topK, 0);
     r.weights[0].assign(maxTokens * topK, 1);
     r.tokens[0].assign(maxTokens * hidden, 1);
+    r.combines = 2;
+  }
+  if (last && fault == 1) {
     r.experts[0][random() % (maxTokens * topK)] = random() % 2 ? (int)nExperts : -2;
   }
   return r;
@@ -126,6 +130,11 @@ static u32 callOf(const Rank& rank) { return rank.round * 8 + rank.combine; }
 
 constexpr float kPoison = -7777;
 
+// True for the combine whose result has too few rows.
+static bool isFault(u32 me) {
+  return fault == 2 && me == 0 && ranks[me].round + 1 == rounds.size() && ranks[me].combine == 2;
+}
+
 static void launchCombine(u32 me, u32 parts) {
   Rank& rank = ranks[me];
   const Round& round = rounds[rank.round];
@@ -142,6 +151,7 @@ static void launchCombine(u32 me, u32 parts) {
   rank.a.send = (u64)rank.outputs.data();
   rank.a.sentRows = rank.outputs.size() / hidden;
   rank.a.recv = (u64)rank.result.data();
+  rank.a.resultRows = round.counts[me] - isFault(me);
   rank.a.parts = parts;
   rank.blocks.clear();
   for (u32 b = 0; b < gridBlocks; b++)
@@ -241,12 +251,19 @@ static void check(u32 me) {
 
 // After all kernels have ended by the fault of the first rank.
 static void checkFault() {
+  const nccl4jControl& control = ranks[0].control;
+  if (!control.failed || control.failedPeer != 0) fail("no failure", 0);
+  if (control.failedKind != (fault == 1 ? experts::kInvalidExpert : experts::kFewResults))
+    fail("a failure of another kind", 0);
+  if (fault == 2) {
+    if (control.failedStep != ((u64)(maxTokens - 1) << 32 | maxTokens)) fail("another failure", 0);
+    for (float each : ranks[0].result)
+      if (each != kPoison) fail("a store to a result with too few rows", 0);
+    return;
+  }
   const auto& experts = rounds.back().experts[0];
   const u32 entry = std::find_if(experts.begin(), experts.end(), [](int e) { return e < -1 || e >= (int)nExperts; }) -
                     experts.begin();
-  const nccl4jControl& control = ranks[0].control;
-  if (!control.failed || control.failedPeer != 0) fail("no failure", 0);
-  if (control.failedKind != experts::kInvalidExpert) fail("a failure of another kind", 0);
   if (control.failedStep != ((u64)entry << 32 | (u32)experts[entry])) fail("another failure", 0);
   for (u32 me = 0; me < n; me++) {
     const u32 block = entry / topK % gridBlocks;

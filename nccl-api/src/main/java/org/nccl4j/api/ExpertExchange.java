@@ -72,6 +72,9 @@ public final class ExpertExchange implements AutoCloseable {
   /** Tokens of the last dispatch, -1 before the first. */
   private int tokens = -1;
 
+  /** True once a dispatch was captured: which one ran last is known on the device alone. */
+  private boolean captured;
+
   /** The call of which only the sending part was made, or null. */
   private ReceiveHook open;
 
@@ -240,6 +243,12 @@ public final class ExpertExchange implements AutoCloseable {
     checkApart("weights", weights, entries * Float.BYTES);
     delivery.dispatch(tokens, experts, weights, count, whole, stream);
     this.tokens = count;
+    captured |= stream.isCapturing();
+  }
+
+  /** Bytes of the result that are known to be needed. */
+  private long resultBytes() {
+    return captured ? 0 : tokens * rowBytes;
   }
 
   /** A kernel stores received rows while other blocks still load what this rank sends. */
@@ -262,11 +271,12 @@ public final class ExpertExchange implements AutoCloseable {
    *
    * @param outputs [rows][hidden] of the tokens' type, in the order of {@link #received}; without
    *     fp8 that memory itself is allowed
-   * @param result [count][hidden] for the last dispatch's count; 0 for a token without experts. It
-   *     does not overlap outputs
+   * @param result [count][hidden] for the count of the last dispatch, with graphs of the last that
+   *     ran; 0 for a token without experts. It does not overlap outputs
    * @throws InvalidArgumentException for a memory that is too small, of another device, or on a GPU
    *     not aligned to 16 bytes, and for a result that overlaps outputs; of outputs with fewer rows
-   *     than were received a kernel fails the communicator
+   *     than were received, and of a result with fewer rows than a replayed dispatch had tokens, a
+   *     kernel fails the communicator
    * @throws InvalidUsageException before the first dispatch, while a call that was begun has not
    *     been received, after close, in a group, and while the stream is captured unless {@link
    *     #isCapturable}
@@ -299,7 +309,7 @@ public final class ExpertExchange implements AutoCloseable {
     if (part.result() == null) {
       delivery.receiveDispatch(stream);
     } else {
-      checks.memory(what, "result", part.result(), tokens * rowBytes, ROW_ALIGNMENT);
+      checks.memory(what, "result", part.result(), resultBytes(), ROW_ALIGNMENT);
       delivery.receiveCombine(part.result(), stream);
     }
     open = null;
@@ -314,8 +324,8 @@ public final class ExpertExchange implements AutoCloseable {
           ErrorId.USAGE, checks.where(what) + "nothing was dispatched", "call dispatch first");
     }
     checks.memory(what, "outputs", outputs, 0, ROW_ALIGNMENT);
-    checks.memory(what, "result", result, tokens * rowBytes, ROW_ALIGNMENT);
-    if (ExchangeChecks.overlap(result, tokens * rowBytes, outputs)) {
+    checks.memory(what, "result", result, resultBytes(), ROW_ALIGNMENT);
+    if (ExchangeChecks.overlap(result, resultBytes(), outputs)) {
       throw checks.wrong(
           what,
           ErrorId.BUFFER,

@@ -128,7 +128,8 @@ public final class ExpertDirect implements ExpertDelivery {
   @Override
   public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
     try (LaunchTurn turn = launches.enter()) {
-      KernelPlan plan = plans.combine(outputs.size() / sizes.rowBytes(), result != null);
+      long results = result == null ? 0 : rows(result);
+      KernelPlan plan = plans.combine(rows(outputs), results, result != null);
       turn.first(Operation.COMBINE, plan, outputs, result, stream);
     }
   }
@@ -136,8 +137,12 @@ public final class ExpertDirect implements ExpertDelivery {
   @Override
   public void receiveCombine(DeviceMemory result, DeviceStream stream) {
     try (LaunchTurn turn = launches.enter()) {
-      turn.receive(Operation.COMBINE, plans.receiveCombine(), result, stream);
+      turn.receive(Operation.COMBINE, plans.receiveCombine(rows(result)), result, stream);
     }
+  }
+
+  private long rows(DeviceMemory memory) {
+    return memory.size() / sizes.rowBytes();
   }
 
   /** A closed communicator has freed the window and the plans. */

@@ -90,8 +90,8 @@ final class CudaKernelCommunicator
           + " their windows (NCCL_CHECK_MODE=DEBUG_GLOBAL compares the calls of all ranks)";
 
   private static final String EXPERT_ARGUMENTS =
-      "pass experts from -1, for none, to one less than all, and outputs with a row for each that"
-          + " was received; then create the communicator anew";
+      "pass experts from -1, for none, to one less than all, outputs with a row for each that was"
+          + " received, and a result with a row for each token; then create the communicator anew";
 
   private static final String RAGGED_COUNTS =
       "pass counts that the exchange's sizes allow and the send buffer has, or create the exchange"

@@ -84,15 +84,18 @@ public interface ExpertKernels {
      * receive buffer.
      *
      * @param rows that the outputs have room for
+     * @param results rows that the result has room for; of no matter for the sending part alone
      * @param whole false for the sending part alone
      */
-    KernelPlan combine(long rows, boolean whole);
+    KernelPlan combine(long rows, long results, boolean whole);
 
     /**
      * The receiving part of the last combine, which has only sent. The result is the launch's
      * receive buffer.
+     *
+     * @param results rows that it has room for
      */
-    KernelPlan receiveCombine();
+    KernelPlan receiveCombine(long results);
 
     /** Gives back what the plans hold outside the heap. */
     void discard();

@@ -166,7 +166,7 @@ final class FakeExpertRanks {
     }
   }
 
-  /** Begins a dispatch and a combine in graphs that are dropped, and closes the exchanges. */
+  /** Calls of exchanges in graphs that are dropped, and after them. */
   private static void drop(Communicator comm) {
     Device device = comm.device();
     try (CudaStream stream = (CudaStream) device.createStream();
@@ -183,6 +183,15 @@ final class FakeExpertRanks {
       second.beginCombine(second.received(), data, stream);
       stream.endCapture().close();
       second.close();
+      try (ExpertExchange third = comm.createExpertExchange(SIZES)) {
+        third.dispatch(data, experts, experts, 3, stream);
+        stream.beginCapture();
+        third.dispatch(data, experts, experts, 7, stream);
+        stream.endCapture().close();
+        // Three tokens were the last that were dispatched, which a kernel knows.
+        third.combine(third.received(), data.slice(0, 3 * 512), stream);
+        stream.synchronize();
+      }
       System.out.printf("rank %d: closed%n", comm.rank());
     }
   }

@@ -31,6 +31,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   private static final int INVALID_COUNT = 6; // ragged::kInvalidCount
   private static final int SENDS_MORE = 7; // ragged::kSendsMore
   private static final int RECEIVES_MORE = 8; // ragged::kReceivesMore
+  private static final int FEW_RESULTS = 9; // experts::kFewResults
 
   private final KernelCommunicatorSpec spec;
   private final ConnectionMemory connections;
@@ -246,8 +247,15 @@ public final class CommunicatorMemory implements AutoCloseable {
     return hasFailedBy(NO_SUCH_EXPERT)
         ? "dispatch of tokens on rank %d of %s: entry %d of the experts is %d, which does not exist"
             .formatted(spec.rank(), spec.name(), above, below)
-        : "combine of outputs on rank %d of %s: the outputs have room for %d rows, and row %d was received"
-            .formatted(spec.rank(), spec.name(), above, below);
+        : "combine of outputs on rank %d of %s: %s"
+            .formatted(
+                spec.rank(),
+                spec.name(),
+                hasFailedBy(FEW_OUTPUTS)
+                    ? "the outputs have room for %d rows, and row %d was received"
+                        .formatted(above, below)
+                    : "the result has room for %d rows, and the last dispatch had %d tokens"
+                        .formatted(above, below));
   }
 
   private String wrongCount(int rank, int target, long elements) {
@@ -263,7 +271,7 @@ public final class CommunicatorMemory implements AutoCloseable {
 
   /** True if a kernel has refused what it was given. */
   public boolean isOfArguments() {
-    return hasFailedBy(NO_SUCH_EXPERT) || hasFailedBy(FEW_OUTPUTS);
+    return hasFailedBy(NO_SUCH_EXPERT) || hasFailedBy(FEW_OUTPUTS) || hasFailedBy(FEW_RESULTS);
   }
 
   /** True if a kernel has refused the counts of a ragged exchange. */

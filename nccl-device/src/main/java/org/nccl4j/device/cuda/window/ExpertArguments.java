@@ -40,6 +40,7 @@ final class ExpertArguments {
   static final int WHOLE_LINES = 304;
   static final int PARTS = 308;
   static final int PACE = 312;
+  static final int RESULT_ROWS = 316;
   static final int SIZE = 320;
 
   private ExpertArguments() {}

@@ -72,7 +72,7 @@ public final class ExpertPlans implements ExpertKernels {
     return new Prepared(
         plan(sizes, form, memory, sizes.fp8() ? DISPATCH + "_fp8" : DISPATCH),
         plan(sizes, form, memory, COMBINE),
-        sizes.rows());
+        sizes);
   }
 
   private CudaKernelPlan plan(ExpertSizes sizes, Form form, Memory memory, String kernel) {
@@ -140,7 +140,7 @@ public final class ExpertPlans implements ExpertKernels {
   }
 
   /** The plans of one exchange. A launch copies the arguments that were set before it. */
-  private record Prepared(CudaKernelPlan dispatch, CudaKernelPlan combine, long mostRows)
+  private record Prepared(CudaKernelPlan dispatch, CudaKernelPlan combine, ExpertSizes sizes)
       implements Plans {
     @Override
     public KernelPlan dispatch(
@@ -159,14 +159,20 @@ public final class ExpertPlans implements ExpertKernels {
     }
 
     @Override
-    public KernelPlan combine(long rows, boolean whole) {
-      combine.arguments().putLong(ExpertArguments.SENT_ROWS, Math.min(rows, mostRows));
-      return with(combine, whole ? SEND | RECEIVE : SEND);
+    public KernelPlan combine(long rows, long results, boolean whole) {
+      combine.arguments().putLong(ExpertArguments.SENT_ROWS, Math.min(rows, sizes.rows()));
+      return into(results, whole ? SEND | RECEIVE : SEND);
     }
 
     @Override
-    public KernelPlan receiveCombine() {
-      return with(combine, RECEIVE);
+    public KernelPlan receiveCombine(long results) {
+      return into(results, RECEIVE);
+    }
+
+    private KernelPlan into(long results, int parts) {
+      int most = (int) Math.min(results, sizes.maxTokens());
+      combine.arguments().putInt(ExpertArguments.RESULT_ROWS, most);
+      return with(combine, parts);
     }
 
     private static KernelPlan with(CudaKernelPlan plan, int parts) {

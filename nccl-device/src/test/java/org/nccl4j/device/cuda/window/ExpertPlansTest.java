@@ -130,8 +130,12 @@ class ExpertPlansTest extends AgainstFakeCuda {
       assertEquals(1, plan.arguments().getInt(ExpertArguments.PARTS));
       assertSame(plan, plans.receiveDispatch());
       assertEquals(2, plan.arguments().getInt(ExpertArguments.PARTS));
-      plan = (CudaKernelPlan) plans.combine(9, /* whole= */ true);
+      plan = (CudaKernelPlan) plans.combine(9, 7, /* whole= */ true);
       assertEquals(3, plan.arguments().getInt(ExpertArguments.PARTS));
+      assertEquals(9, plan.arguments().getLong(ExpertArguments.SENT_ROWS));
+      assertEquals(7, plan.arguments().getInt(ExpertArguments.RESULT_ROWS));
+      assertSame(plan, plans.receiveCombine(1L << 40));
+      assertEquals(10, plan.arguments().getInt(ExpertArguments.RESULT_ROWS), "most tokens");
       plans.discard();
     }
   }
