@@ -60,7 +60,7 @@ final class Mapper {
     List<DeviceMemory> views = new ArrayList<>();
     NcclException error = null;
     try {
-      mapAll(range.get(), offset, own, offer, all, views);
+      mapAll(range, offset, own, offer, all, views);
     } catch (NcclException e) {
       error = e;
     } catch (RuntimeException | Error e) { // the other ranks wait for this one's outcome
@@ -82,7 +82,7 @@ final class Mapper {
   }
 
   private void mapAll(
-      FlatRange range,
+      Supplier<FlatRange> reserved,
       long offset,
       ShareableMemory own,
       HandleOffer offer,
@@ -90,6 +90,7 @@ final class Mapper {
       List<DeviceMemory> views) {
     boolean fabric = team.isApart(setup.peers());
     Map<Integer, OwnedFd> foreign = fabric ? Map.of() : foreign(offer, all);
+    FlatRange range = reserved.get(); // may fail, so after the others have this rank's memory
     for (int place = 0; place < team.size(); place++) {
       int rank = team.first() + place;
       long bytes = all.get(rank).allocationBytes();
