@@ -180,14 +180,18 @@ public final class RmaConnections implements RemotePeers {
   }
 
   private RmaSpace.Arrivals connectAll(RmaSpace.Windows windows) {
-    ConnectionSetup links =
-        ConnectionSetup.among(
-            outside, peers, ways, bootstrap, transportLock, bootstrap.exchangeEnd());
+    ConnectionSetup links = connectOutside();
     RmaSpace space = new RmaSpace(links.sends(), links.recvs(), windows);
     RmaSpace.Arrivals made = kernels.attach(space).orElseThrow();
     handlers.addAll(links.proxyHandlers());
     outside.forEach(peer -> reached.set(peer, 1));
     return made;
+  }
+
+  /** Connects with all ranks outside the team at once. Collective. */
+  private ConnectionSetup connectOutside() {
+    return ConnectionSetup.among(
+        outside, peers, ways, bootstrap, transportLock, bootstrap.exchangeEnd());
   }
 
   private RmaSpace.Arrivals connectNone(RmaSpace.Windows windows) {
@@ -273,9 +277,7 @@ public final class RmaConnections implements RemotePeers {
   }
 
   private RmaSpace.KernelPuts connectKernels(RmaSpace.Windows windows) {
-    ConnectionSetup links =
-        ConnectionSetup.among(
-            outside, peers, ways, bootstrap, transportLock, bootstrap.exchangeEnd());
+    ConnectionSetup links = connectOutside();
     RmaSpace space = new RmaSpace(links.sends(), links.recvs(), windows);
     RmaSpace.KernelPuts made = kernels.attachKernelPuts(space).orElseThrow();
     List<ProxyHandler> handlers = new ArrayList<>(links.proxyHandlers());
