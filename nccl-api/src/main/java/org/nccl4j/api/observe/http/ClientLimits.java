@@ -87,7 +87,7 @@ final class ClientLimits {
       }
     }
 
-    /** What the thread does next is not interrupted. */
+    /** The wait is over: nothing that the thread does next is interrupted. */
     synchronized void end() {
       changes++;
       interruption.cancel(false);
