@@ -47,6 +47,11 @@ public interface CostModel {
     return algorithm.has(protocol);
   }
 
+  /** True if an algorithm is chosen among ranks of one host too without being named. */
+  default boolean suitsOneHost(Operation operation, Algorithm algorithm) {
+    return !algorithm.isBetweenHosts(operation);
+  }
+
   /** The protocols that the device has. */
   List<Protocol> protocols();
 

@@ -29,6 +29,11 @@ interface CostOverlay extends CostModel {
   }
 
   @Override
+  default boolean suitsOneHost(Operation operation, Algorithm algorithm) {
+    return base().suitsOneHost(operation, algorithm);
+  }
+
+  @Override
   default List<Protocol> protocols() {
     return base().protocols();
   }

@@ -48,6 +48,11 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   /** A step of a reduce-scatter by halving has an element of each rank at least. */
   private static final int MOST_DOUBLING = 512;
 
+  /**
+   * Among more ranks a straight all-gather or a reduce-scatter by halving sends many small parts.
+   */
+  private static final int FEW_RANKS = 8;
+
   /** A slot has a piece of each of half of the ranks. */
   private static final int MOST_PAT = 1024;
 
@@ -71,6 +76,14 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
       algorithms.add(Algorithm.PAT);
     }
     return algorithms;
+  }
+
+  /** The messages of many ranks' small parts are few where they are put together. */
+  @Override
+  public boolean suitsOneHost(Operation operation, Algorithm algorithm) {
+    boolean together = algorithm == Algorithm.PAT && operation == Operation.ALL_GATHER;
+    return !algorithm.isBetweenHosts(operation)
+        || together && nRanks > FEW_RANKS && crosses(nRanks, cores);
   }
 
   @Override
@@ -136,8 +149,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
       case RING -> parts ? 2.2 * sent : 2 * sent;
       case TREE -> 5;
       case DOUBLING -> {
-        // Halving among many ranks sends many small parts.
-        double part = nRanks > 8 ? 3.7 * sent : 2.6 * sent;
+        double part = nRanks > FEW_RANKS ? 3.7 * sent : 2.6 * sent;
         yield operation.isRooted() ? 1 + sent : parts ? part : 2.4 * sent;
       }
       case ONE_SHOT -> {
@@ -175,11 +187,13 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
 
   /**
    * True if receivers read the data by Simple from the sender's buffer. A reduce-scatter by halving
-   * sends sums that lie in scratch memory.
+   * sends sums that lie in scratch memory, and PAT puts parts together in slots.
    */
   private boolean isRead(Operation operation, Algorithm algorithm, long bytes) {
     boolean halves = algorithm == Algorithm.DOUBLING && operation == Operation.REDUCE_SCATTER;
-    return !halves && part(operation, bytes) >= SingleCopy.LEAST_BYTES;
+    return !halves
+        && algorithm != Algorithm.PAT
+        && part(operation, bytes) >= SingleCopy.LEAST_BYTES;
   }
 
   /** Bytes that one rank sends to another before the other can go on. */

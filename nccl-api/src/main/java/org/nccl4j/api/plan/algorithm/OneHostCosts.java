@@ -5,8 +5,8 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Costs among ranks of one host: algorithms that save messages between hosts are taken only if the
- * user names them.
+ * Costs among ranks of one host: algorithms that do not suit it, since what they save are messages
+ * between hosts, are taken only if the user names them.
  *
  * @param base the predicted costs
  */
@@ -15,6 +15,6 @@ record OneHostCosts(CostModel base) implements CostOverlay {
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     double predicted = base.microseconds(operation, algorithm, protocol, bytes);
-    return algorithm.isBetweenHosts(operation) ? ONLY_WHERE_ASKED + predicted : predicted;
+    return base.suitsOneHost(operation, algorithm) ? predicted : ONLY_WHERE_ASKED + predicted;
   }
 }

@@ -3,6 +3,7 @@ package org.nccl4j.api.plan.algorithm;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
@@ -44,6 +45,37 @@ class HostCostModelTest {
     double slots = perByte(Operation.ALL_GATHER, RANKS * (part / 4), RANKS * (part / 2));
     double buffers = perByte(Operation.ALL_GATHER, RANKS * part, RANKS * 4 * part);
     assertEquals(2, slots / buffers, 1e-6);
+  }
+
+  @Test
+  void manyRanksGatherSmallPartsAlongTrees() {
+    CostModel many = new OneHostCosts(new HostCostModel(16, 16));
+    for (long bytes : new long[] {2 << 10, 8 << 10}) {
+      double trees = gather(many, Algorithm.PAT, Protocol.SIMPLE, bytes);
+      assertTrue(trees < gather(many, Algorithm.ONE_SHOT, Protocol.LL128, bytes), bytes + " bytes");
+      assertTrue(
+          trees < gather(many, Algorithm.ONE_SHOT, Protocol.SIMPLE, bytes), bytes + " bytes");
+    }
+    long large = 512 << 10;
+    assertTrue(
+        gather(many, Algorithm.ONE_SHOT, Protocol.SIMPLE, large)
+            < gather(many, Algorithm.PAT, Protocol.SIMPLE, large));
+  }
+
+  @Test
+  void fewRanksAndRanksThatShareCoresGatherStraight() {
+    for (CostModel costs :
+        List.of(
+            new OneHostCosts(new HostCostModel(8, 16)),
+            new OneHostCosts(new HostCostModel(16, 8)))) {
+      double trees = gather(costs, Algorithm.PAT, Protocol.SIMPLE, 2 << 10);
+      assertTrue(trees >= CostModel.ONLY_WHERE_ASKED, costs.toString());
+    }
+  }
+
+  private static double gather(
+      CostModel costs, Algorithm algorithm, Protocol protocol, long bytes) {
+    return costs.microseconds(Operation.ALL_GATHER, algorithm, protocol, bytes);
   }
 
   private static double perByte(Operation operation, long few, long many) {
