@@ -33,6 +33,13 @@ record SocketSettings(
    */
   private static final int ONE_THREAD = 10_000;
 
+  /**
+   * Further sockets of a connection that the communicator's threads serve. A single stream is
+   * slowed down by its receiver's lock, and by packets that overtake each other where a thread
+   * changes its core.
+   */
+  private static final int SHARED_LANES = 4;
+
   static SocketSettings of(NetContext context) {
     Optional<Integer> threads = context.find(Settings.NCCL_SOCKET_NTHREADS);
     Optional<Integer> socks = context.find(Settings.NCCL_NSOCKS_PERTHREAD);
@@ -54,7 +61,7 @@ record SocketSettings(
   /**
    * The number of a connection's sockets: the setting, else NCCL's numbers for the clouds that
    * limit the bandwidth of a single stream, lowered where these and a setting make too many. Else
-   * one further socket, served by threads of the communicator, where one thread would move the
+   * some further sockets, served by threads of the communicator, where one thread would move the
    * messages of many connections over an interface faster than it.
    *
    * @param helped whether further threads would help
@@ -64,7 +71,7 @@ record SocketSettings(
     boolean limited = vendor == AWS || vendor == GCP;
     boolean set = threads.isPresent() || socksPerThread.isPresent();
     if (helped && !limited && !set && nic.mayExceed(ONE_THREAD)) {
-      return new DataSocketCount(0, 1, true);
+      return new DataSocketCount(0, SHARED_LANES, true);
     }
     int most = MAX_SOCKETS / Math.max(1, socksPerThread.orElse(1));
     int number = threads.orElse(Math.min(most, vendor == AWS ? 2 : vendor == GCP ? 4 : 0));

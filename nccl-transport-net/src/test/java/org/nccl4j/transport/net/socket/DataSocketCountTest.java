@@ -16,7 +16,7 @@ import org.nccl4j.transport.net.socket.link.DataSocketCount;
 /** The number of a connection's sockets: the user's, the cloud's, or by the interface's speed. */
 class DataSocketCountTest {
   private static final DataSocketCount NONE = new DataSocketCount(0, 0, false);
-  private static final DataSocketCount SHARED = new DataSocketCount(0, 1, true);
+  private static final DataSocketCount SHARED = new DataSocketCount(0, 4, true);
 
   @TempDir private Path pci;
 
@@ -99,7 +99,7 @@ class DataSocketCountTest {
 
   @Test
   void theListenerDecidesForBothEnds() {
-    assertEquals(SHARED, SHARED.withLanes(1));
+    assertEquals(SHARED, SHARED.withLanes(4));
     assertEquals(new DataSocketCount(0, 0, true), SHARED.withLanes(0));
     assertEquals(new DataSocketCount(1, 1, false), NONE.withLanes(1));
     assertEquals(new DataSocketCount(2, 5, false), new DataSocketCount(2, 4, false).withLanes(5));

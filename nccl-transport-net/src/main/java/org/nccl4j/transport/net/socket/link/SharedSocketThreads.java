@@ -8,8 +8,11 @@ import org.nccl4j.device.support.CloseAll;
  * large communicator are quiet.
  */
 public final class SharedSocketThreads implements AutoCloseable {
-  /** As many as both directions of two channels have connections. */
-  private static final int MOST = 4;
+  /** As many as both directions of a connection have lanes. */
+  private static final int MOST = 8;
+
+  /** Cores for each: a host has a communicator for each GPU, whose threads are busy too. */
+  private static final int CORES = 4;
 
   private final DataSocketThread[] threads;
   private int next;
@@ -20,7 +23,7 @@ public final class SharedSocketThreads implements AutoCloseable {
    * @param cores of this host
    */
   public SharedSocketThreads(int cores) {
-    threads = new DataSocketThread[Math.max(1, Math.min(MOST, cores / 2))];
+    threads = new DataSocketThread[Math.max(1, Math.min(MOST, cores / CORES))];
   }
 
   /** Returns the next one. */

@@ -55,7 +55,7 @@ class SharedSocketThreadsTest {
 
   @Test
   void connectionsTakeThemInTurn() {
-    try (SharedSocketThreads two = new SharedSocketThreads(5)) {
+    try (SharedSocketThreads two = new SharedSocketThreads(8)) {
       DataSocketThread first = two.take();
       assertNotSame(first, two.take());
       assertSame(first, two.take());
