@@ -16,6 +16,9 @@ public final class ProcessMemory {
   /** Error number of a process that has ended. */
   public static final int ESRCH = 3;
 
+  /** Error number of an address that cannot be read. */
+  static final int EFAULT = 14;
+
   /** Error number of a function that the C library does not have. */
   private static final int ENOSYS = 38;
 
@@ -23,6 +26,7 @@ public final class ProcessMemory {
   private static final long FUNCTION = NativeFunction.find(NativeNames.LIBC, "process_vm_readv");
 
   private final long process;
+  private final long function;
 
   /** Two iovecs: that of this process, then that of the other one. */
   private final ByteBuffer iovecs =
@@ -32,13 +36,19 @@ public final class ProcessMemory {
 
   /** The memory of a process by its number. */
   public ProcessMemory(long process) {
+    this(process, FUNCTION);
+  }
+
+  /** The same, read by another function of process_vm_readv's form. */
+  ProcessMemory(long process, long function) {
     this.process = process;
+    this.function = function;
   }
 
   /** Reads bytes of the process to an address of this one. 0, or the error number. */
   @HotPath
   public int read(long from, long to, int bytes) {
-    if (FUNCTION == 0) {
+    if (function == 0) {
       return ENOSYS;
     }
     int done = 0;
@@ -47,9 +57,10 @@ public final class ProcessMemory {
       iovecs.putLong(2 * Long.BYTES, from + done).putLong(3 * Long.BYTES, bytes - done);
       long read =
           NativeFunction.call(
-              FUNCTION, process, iovecsAddress, 1, iovecsAddress + 2 * Long.BYTES, 1, 0);
+              function, process, iovecsAddress, 1, iovecsAddress + 2 * Long.BYTES, 1, 0);
       if (read <= 0) {
-        return NativeLibrary.errno();
+        // A call that has read nothing has not failed, and leaves the errno of an earlier one.
+        return read == 0 ? EFAULT : NativeLibrary.errno();
       }
       done += (int) read;
     }
