@@ -8,6 +8,7 @@ import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.MappableSegment;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.device.os.OtherProcess;
 import org.nccl4j.device.os.ThisProcess;
 import org.nccl4j.device.shm.SharedSegment;
 
@@ -34,6 +35,7 @@ import org.nccl4j.device.shm.SharedSegment;
  * 128  answer: 0 while there is none, then one of the values below, with {@link #MAPPED} if the
  *      receiver also maps segments; from another process or a proxy, the least bytes of a step that
  *      it reads in the bits from 8 on
+ * 136  the receiver's process, stored before the answer; 0: a proxy of this one
  * 256  reading: s + 1 while the receiver reads what was exposed for step s
  * </pre>
  *
@@ -44,7 +46,7 @@ import org.nccl4j.device.shm.SharedSegment;
  * exposes a second memory, for the receiver to write to. The receiver stores "reading", then loads
  * "revoked", with a full fence between; a sender that fails stores "revoked", then loads "reading".
  * So either the receiver sees that it must not read, or the sender sees that it has to wait until
- * the head says that the step was read.
+ * the head says that the step was read, or the receiver's process has ended.
  */
 final class Exposure {
   static final long OFFER = 128;
@@ -54,6 +56,7 @@ final class Exposure {
   static final long DESCRIPTOR = 168;
   static final long REVOKED = 256;
   static final long ANSWER = 128;
+  static final long READER = 136;
   static final long READING = 256;
 
   /** The receiver cannot read the sender's memory, or must not. */
@@ -233,6 +236,12 @@ final class Exposure {
   boolean isBeingRead() {
     long reading = AtomicWords.loadAcquire(credit, READING);
     return reading > AtomicWords.loadAcquire(credit, ConnectionLayout.HEAD);
+  }
+
+  /** True if the receiver's process has ended, which reads nothing any more. */
+  boolean hasReaderEnded() {
+    long reader = AtomicWords.loadAcquire(credit, READER);
+    return reader != 0 && OtherProcess.hasEnded(reader);
   }
 
   /** Keeps what is exposed for good, since the receiver does not stop reading. */

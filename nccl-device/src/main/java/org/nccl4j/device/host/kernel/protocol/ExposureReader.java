@@ -17,6 +17,7 @@ import org.nccl4j.device.host.memory.ProcessCopyProbe;
 import org.nccl4j.device.host.memory.ProcessMemory;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.CopyTimes;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.device.os.ThisProcess;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.shm.SharedSegment;
 
@@ -90,6 +91,7 @@ final class ExposureReader {
     if (answer == 0) {
       answer = Exposure.BY_SLOTS;
     }
+    AtomicWords.storeRelease(credit, Exposure.READER, ThisProcess.pid());
     AtomicWords.storeRelease(
         credit, Exposure.ANSWER, Exposure.answer(answer, least, segments != null));
     if (LOG.isLoggable(sizes.level())) {

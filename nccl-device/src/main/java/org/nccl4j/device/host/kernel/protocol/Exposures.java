@@ -15,6 +15,9 @@ import org.nccl4j.device.kernel.Progress;
 final class Exposures {
   private static final Logger LOG = DebugLog.of("P2P");
 
+  /** A receiver that does not end its read is looked for so often: it may have been killed. */
+  private static final long LOOK_NANOS = 10_000_000;
+
   private final SendEnd[] senders;
   private int count;
 
@@ -48,7 +51,8 @@ final class Exposures {
 
   /**
    * After a failure: takes back what is exposed, and waits for receivers that are in the middle of
-   * a step, which takes them microseconds. A proxy ends the connection of the network first.
+   * a step, which takes them microseconds, unless their process has ended. A proxy ends the
+   * connection of the network first.
    */
   void revoke(long patienceNanos, Progress progress) {
     for (int l = 0; l < count; l++) {
@@ -56,19 +60,29 @@ final class Exposures {
     }
     progress.endExposures();
     long begin = System.nanoTime();
+    long lookNanos = LOOK_NANOS;
     Backoff backoff = new Backoff(0);
     while (count > 0) {
       SendEnd sender = senders[count - 1];
       if (sender.exposing().isBeingRead()) {
-        if (System.nanoTime() - begin < patienceNanos) {
+        long passed = System.nanoTime() - begin;
+        boolean ended = false;
+        if (passed >= lookNanos) {
+          lookNanos = passed + LOOK_NANOS;
+          ended = sender.exposing().hasReaderEnded();
+        }
+        if (!ended && passed < patienceNanos) {
           backoff.idle();
           continue;
         }
-        sender.exposing().keep();
-        LOG.log(
-            Level.WARNING,
-            "rank {0} still reads buffers of this rank, which has failed: their memory is not freed",
-            sender.peer);
+        if (!ended) {
+          sender.exposing().keep();
+          LOG.log(
+              Level.WARNING,
+              "rank {0} still reads buffers of this rank, which has failed: their memory is not"
+                  + " freed",
+              sender.peer);
+        }
       }
       sender.forgetExposures();
       count--;

@@ -1,11 +1,10 @@
 package org.nccl4j.device.host.kernel.protocol;
 
-import java.nio.file.Files;
-import java.nio.file.Path;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.os.OtherProcess;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.shm.SharedSegment;
 
@@ -72,7 +71,7 @@ final class PeerSegments {
 
   /** False if the process has ended. */
   boolean ownerLives() {
-    return Files.exists(Path.of("/proc/" + process));
+    return !OtherProcess.hasEnded(process);
   }
 
   /** Unmaps all. */

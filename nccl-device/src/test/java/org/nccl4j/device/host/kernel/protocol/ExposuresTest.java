@@ -36,6 +36,7 @@ import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.CopyTimes;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.Progress;
+import org.nccl4j.device.os.ThisProcess;
 
 /** Steps that a receiver reads from the sender's buffer, one by one. */
 @Timeout(600)
@@ -340,6 +341,40 @@ class ExposuresTest {
     receiver.release();
     failing.join();
     assertFalse(exposures.exist());
+  }
+
+  /** Before, the sender waited 10 s for it. */
+  @Test
+  void aReceiverThatIsKilledInTheMiddleOfAReadIsNotWaitedFor() throws Exception {
+    connect(MAPPED);
+    send(BYTES);
+    receiver.awaitData(waiter, CALL);
+    receiver.locate(waiter);
+    Process killed = new ProcessBuilder("sleep", "1000").start();
+    AtomicWords.storeRelease(HostMemory.of(credit), Exposure.READER, killed.pid());
+    Thread failing = new Thread(() -> exposures.revoke(Long.MAX_VALUE, Progress.NONE));
+    failing.start();
+    while (AtomicWords.loadAcquire(HostMemory.of(data), Exposure.REVOKED) == 0) {
+      Thread.onSpinWait();
+    }
+    try {
+      assertTrue(failing.isAlive(), "a receiver that lives may read");
+      killed.destroyForcibly();
+      failing.join(30_000);
+      assertFalse(failing.isAlive());
+      assertFalse(exposures.exist());
+    } finally {
+      killed.destroyForcibly();
+      AtomicWords.storeRelease(HostMemory.of(credit), Exposure.READING, 0);
+      failing.join();
+    }
+  }
+
+  @Test
+  void theReceiverTellsItsProcess() {
+    connect(MAPPED);
+    assertEquals(
+        ThisProcess.pid(), AtomicWords.loadAcquire(HostMemory.of(credit), Exposure.READER));
   }
 
   @Test
