@@ -230,8 +230,13 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   public DeviceMemory wrap(ByteBuffer direct) {
     checkDirect(direct);
     ByteBuffer kept = direct.slice();
+    long address = HostMemory.addressOf(kept);
     return new HostMemory(
-        this, HostMemory.addressOf(kept), kept.capacity(), () -> Reference.reachabilityFence(kept));
+        this,
+        address,
+        kept.capacity(),
+        () -> Reference.reachabilityFence(kept),
+        exportables.segment(address, kept.capacity()));
   }
 
   /**

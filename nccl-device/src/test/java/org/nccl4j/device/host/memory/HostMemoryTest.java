@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -96,6 +97,18 @@ class HostMemoryTest {
       System.gc();
     }
     assertNull(kept.get());
+  }
+
+  /** Other processes map it, however it comes. */
+  @Test
+  void wrappedPartsOfAnAllocationAreInItsSegment() {
+    try (DeviceMemory memory = HOST.memAlloc(1 << 17)) {
+      HostMemory whole = HostMemory.of(memory);
+      HostMemory part = HostMemory.of(HOST.wrap(HostDevice.view(memory, 64, 1 << 16)));
+      assertSame(whole.segment(), part.segment());
+      assertEquals(64, part.segment().offset(part.address()));
+      assertSame(whole.segment(), HostMemory.of(HOST.wrap(memory.address(), 8)).segment());
+    }
   }
 
   private static ByteBuffer part(Object owner, ByteBuffer bytes) {
