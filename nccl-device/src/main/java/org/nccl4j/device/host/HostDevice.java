@@ -28,7 +28,9 @@ import org.nccl4j.device.host.kernel.nvls.HostMulticastProbe;
 import org.nccl4j.device.host.kernel.protocol.LineSlots;
 import org.nccl4j.device.host.kernel.protocol.Placing;
 import org.nccl4j.device.host.kernel.protocol.ProxyExposures;
+import org.nccl4j.device.host.memory.CopyReason;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.MappableSegment;
 import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.host.stream.Dispatcher;
 import org.nccl4j.device.host.stream.HostEvent;
@@ -59,6 +61,21 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
 
   /** Most allocations that other processes can map: each has a file descriptor. */
   private static final int MOST_SHARED = 256;
+
+  private static final CopyReason SMALL =
+      new CopyReason(
+          "an allocation below %d KiB is not shared (allocate more and slice it, or use memAlloc)"
+              .formatted(SHARED_BYTES >> 10));
+
+  private static final CopyReason MANY =
+      new CopyReason(
+          "%d allocations are shared already (allocate more at once and slice it, or use memAlloc)"
+              .formatted(MOST_SHARED));
+
+  private static final CopyReason WRAPPED =
+      new CopyReason(
+          "wrapped memory that the device has not allocated is not shared (use allocate, and view"
+              + " its memory as a ByteBuffer)");
 
   private static final int LL_SLOT_BYTES = 16 << 10;
 
@@ -108,9 +125,13 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
     if (bytes == 0) {
       return new HostMemory(this, 0, 0, () -> {});
     }
-    if (bytes >= SHARED_BYTES
-        && exportables.count() < MOST_SHARED
-        && SharedSegment.obstacle().isEmpty()) {
+    if (bytes < SHARED_BYTES) {
+      return ownMemory(bytes, SMALL);
+    }
+    if (exportables.count() >= MOST_SHARED) {
+      return ownMemory(bytes, MANY);
+    }
+    if (SharedSegment.obstacle().isEmpty()) {
       try {
         return exportables.allocate(bytes, dispatcher::free, /* forWindows= */ false);
       } catch (SystemErrorException e) {
@@ -133,11 +154,16 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
 
   /** New memory that no other process can map, without a file descriptor; at least 1 byte. */
   public DeviceMemory ownMemory(long bytes) {
+    return ownMemory(bytes, /* copied= */ (CopyReason) null);
+  }
+
+  private DeviceMemory ownMemory(long bytes, CopyReason copied) {
     MappedRegion region = MappedRegion.anonymous(bytes);
     if (bytes >= HostAllocations.HUGE_BYTES) {
       region.preferHugePages();
     }
-    return new HostMemory(this, region.address(), bytes, () -> dispatcher.free(region.unmapping()));
+    Runnable release = () -> dispatcher.free(region.unmapping());
+    return new HostMemory(this, region.address(), bytes, release, copied);
   }
 
   @Override
@@ -223,20 +249,23 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
     if (bytes > 0 && !MappedRegion.isReadable(address + bytes - 1)) {
       throw notWrapped(address, bytes, ": this process cannot read the last", OWN_MEMORY);
     }
-    return new HostMemory(this, address, bytes, () -> {}, exportables.segment(address, bytes));
+    return wrapped(address, bytes, () -> {});
+  }
+
+  /** Memory that was allocated elsewhere, or is a part of an allocation of this device. */
+  private HostMemory wrapped(long address, long bytes, Runnable release) {
+    MappableSegment segment = exportables.segment(address, bytes);
+    return segment == null
+        ? new HostMemory(this, address, bytes, release, WRAPPED)
+        : new HostMemory(this, address, bytes, release, segment);
   }
 
   @Override
   public DeviceMemory wrap(ByteBuffer direct) {
     checkDirect(direct);
     ByteBuffer kept = direct.slice();
-    long address = HostMemory.addressOf(kept);
-    return new HostMemory(
-        this,
-        address,
-        kept.capacity(),
-        () -> Reference.reachabilityFence(kept),
-        exportables.segment(address, kept.capacity()));
+    return wrapped(
+        HostMemory.addressOf(kept), kept.capacity(), () -> Reference.reachabilityFence(kept));
   }
 
   /**

@@ -46,6 +46,9 @@ public final class HostMemory extends DeviceMemory {
   /** Null unless other processes can map it. All slices of the range share it. */
   private final MappableSegment segment;
 
+  /** Null if other processes can map it, and of memory that a user has no part in. */
+  private final CopyReason copied;
+
   /**
    * A range of addresses.
    *
@@ -53,17 +56,37 @@ public final class HostMemory extends DeviceMemory {
    *     by every slice
    */
   public HostMemory(Device device, long address, long bytes, Runnable release) {
-    this(device, address, bytes, release, null);
+    this(device, address, bytes, release, /* segment= */ null, /* copied= */ null);
+  }
+
+  /**
+   * A range of addresses that other processes cannot map.
+   *
+   * @param release as above
+   * @param copied the reason why they cannot
+   */
+  public HostMemory(Device device, long address, long bytes, Runnable release, CopyReason copied) {
+    this(device, address, bytes, release, /* segment= */ null, copied);
   }
 
   /**
    * A range of addresses.
    *
    * @param release as above
-   * @param segment the segment that it lies in, where other processes can map that; else null
+   * @param segment the segment that it lies in, which other processes can map
    */
   public HostMemory(
       Device device, long address, long bytes, Runnable release, MappableSegment segment) {
+    this(device, address, bytes, release, segment, /* copied= */ null);
+  }
+
+  private HostMemory(
+      Device device,
+      long address,
+      long bytes,
+      Runnable release,
+      MappableSegment segment,
+      CopyReason copied) {
     super(bytes, Leases.freeing(release));
     this.device = device;
     this.release = release;
@@ -73,6 +96,7 @@ public final class HostMemory extends DeviceMemory {
     this.base = 0;
     this.address = address;
     this.segment = segment;
+    this.copied = copied;
   }
 
   private HostMemory(HostMemory parent, long offset, long bytes) {
@@ -85,6 +109,7 @@ public final class HostMemory extends DeviceMemory {
     this.base = parent.base + offset;
     this.address = parent.address + offset;
     this.segment = parent.segment;
+    this.copied = parent.copied;
   }
 
   /** The window that holds the bytes from an offset on. */
@@ -140,6 +165,11 @@ public final class HostMemory extends DeviceMemory {
   @HotPath
   public MappableSegment segment() {
     return segment;
+  }
+
+  /** The reason why other processes cannot map it; null if they can, or none is known. */
+  public CopyReason copied() {
+    return copied;
   }
 
   /** True if a user has registered the range that it lies in, or a part of that. */

@@ -108,7 +108,31 @@ class HostMemoryTest {
       assertSame(whole.segment(), part.segment());
       assertEquals(64, part.segment().offset(part.address()));
       assertSame(whole.segment(), HostMemory.of(HOST.wrap(memory.address(), 8)).segment());
+      assertNull(part.copied());
     }
+  }
+
+  @Test
+  void memoryThatOthersCannotMapHasTheReason() {
+    List<DeviceMemory> many = new ArrayList<>();
+    try {
+      assertReason("an allocation below 64 KiB", HOST.allocate(4096));
+      assertReason("wrapped memory", HOST.wrap(ByteBuffer.allocateDirect(1 << 17)));
+      for (int n = 0; n <= 256; n++) {
+        many.add(HOST.allocate(1 << 16));
+      }
+      assertReason("256 allocations are shared already", many.get(256));
+      assertNull(HostMemory.of(HOST.memAlloc(1 << 16)).copied());
+    } finally {
+      many.forEach(DeviceMemory::close);
+    }
+  }
+
+  private static void assertReason(String begin, DeviceMemory memory) {
+    HostMemory host = HostMemory.of(memory);
+    assertNull(host.segment());
+    assertTrue(host.copied().toString().startsWith(begin), host.copied().toString());
+    assertSame(host.copied(), host.slice(0, 8).copied());
   }
 
   private static ByteBuffer part(Object owner, ByteBuffer bytes) {

@@ -1,10 +1,13 @@
 package org.nccl4j.device.host.kernel.protocol;
 
+import java.lang.System.Logger;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.memory.AtomicWords;
+import org.nccl4j.device.host.memory.CopyReason;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.MappableSegment;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
@@ -49,6 +52,8 @@ import org.nccl4j.device.shm.SharedSegment;
  * the head says that the step was read, or the receiver's process has ended.
  */
 final class Exposure {
+  private static final Logger LOG = DebugLog.of("P2P");
+
   static final long OFFER = 128;
   static final long PROCESS = 136;
   static final long PATTERN_ADDRESS = 144;
@@ -117,6 +122,9 @@ final class Exposure {
   /** The same where the step's memory lies in a segment. */
   private int leastMapped = SingleCopy.NEVER;
 
+  /** True if it tells why steps are copied whose memory the receiver could map otherwise. */
+  private boolean tells;
+
   /** Makes the offer. */
   Exposure(HostMemory data, HostMemory credit, ConnectionLayout layout, SingleCopy sizes) {
     this.layout = layout;
@@ -145,10 +153,26 @@ final class Exposure {
     if (answer == 0) {
       hear();
     }
-    return bytes >= leastMapped && memory.segment() != null
-        || bytes >= least
+    if (bytes >= leastMapped && memory.segment() != null) {
+      return true;
+    }
+    boolean takes =
+        bytes >= least
             && !(reduced && answer == BETWEEN_PROCESSES)
             && (answer != BY_PROXY_REGISTERED || memory.isRegistered());
+    if (!takes && tells && bytes >= leastMapped) {
+      tell(memory);
+    }
+    return takes;
+  }
+
+  /** Tells once why a memory is not mapped, though the connection's own line says that it can. */
+  private void tell(HostMemory memory) {
+    CopyReason reason = memory.copied();
+    if (reason != null && reason.tell()) {
+      LOG.log(
+          sizes.level(), "data of some buffers are copied twice to other processes: {0}", reason);
+    }
   }
 
   @HotPath
@@ -157,6 +181,7 @@ final class Exposure {
     answer = heard & WAY;
     if ((heard & MAPPED) != 0) {
       leastMapped = sizes.mapped();
+      tells = LOG.isLoggable(sizes.level());
     }
     if (answer == IN_PROCESS) {
       least = sizes.inProcess();

@@ -29,6 +29,7 @@ import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.AtomicWords;
+import org.nccl4j.device.host.memory.CopyReason;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.MappableSegment;
 import org.nccl4j.device.host.memory.ProcessCopyProbe;
@@ -200,6 +201,32 @@ class ExposuresTest {
                 "rank 1 from rank 0: data go through slots; memory that the device allocated is not"
                     + " mapped: process "),
         lines.get(0));
+  }
+
+  /** The connection's line says that memory is mapped. */
+  @Test
+  void theReasonWhyABufferIsCopiedTwiceIsToldOnce() {
+    List<String> lines = new ArrayList<>();
+    Handler handler = collect(lines);
+    Logger logger = Logger.getLogger("org.nccl4j.P2P");
+    CopyReason reason = new CopyReason("a reason (a remedy)");
+    HostMemory one = new HostMemory(device, target.address(), BYTES, () -> {}, reason);
+    HostMemory other = new HostMemory(device, target.address(), BYTES, () -> {}, reason);
+    connect(new SingleCopy(SingleCopy.NEVER, SingleCopy.NEVER, LEAST, Level.INFO));
+    logger.addHandler(handler);
+    try {
+      assertFalse(sender.choose(one, LEAST - 1, /* reduced= */ false));
+      assertEquals(List.of(), lines, "too small for any");
+      assertTrue(sender.choose(source, LEAST, /* reduced= */ false));
+      assertEquals(List.of(), lines, "mapped");
+      assertFalse(sender.choose(one, LEAST, /* reduced= */ false));
+      assertFalse(sender.choose(other.slice(8, LEAST), LEAST, /* reduced= */ true));
+    } finally {
+      logger.removeHandler(handler);
+    }
+    assertEquals(
+        List.of("data of some buffers are copied twice to other processes: a reason (a remedy)"),
+        lines);
   }
 
   private static Handler collect(List<String> lines) {
