@@ -281,7 +281,7 @@ public final class ChildCommunicators {
     return KernelSpecs.of(
         request,
         rank,
-        members.peers(),
+        members,
         old.place().layout(),
         graphs,
         old.place().facts().room(),
@@ -313,7 +313,10 @@ public final class ChildCommunicators {
             rank,
             old.place()
                 .facts()
-                .of(HostLayout.of(made.members.peers()).ranks(), made.graphs.topology()),
+                .of(
+                    HostLayout.of(made.members.peers()).ranks(),
+                    made.graphs.topology(),
+                    made.members.fewestCores()),
             old.place().layout(),
             Engine.windows(
                 made.request,

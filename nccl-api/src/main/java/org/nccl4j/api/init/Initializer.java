@@ -307,6 +307,7 @@ public final class Initializer {
             bootstrap.rank(),
             all,
             HostLayout.of(peers),
+            ranks.members().fewestCores(),
             LatePeers.areAmongGpus(request.settings(), peers),
             plugins.tuned());
     NvlsSetup nvls =
@@ -376,7 +377,7 @@ public final class Initializer {
                 KernelSpecs.of(
                     request,
                     bootstrap.rank(),
-                    ranks.peers(),
+                    ranks.members(),
                     ranks.layout(),
                     ranks.graphs(),
                     connected.known().room(),

@@ -7,6 +7,7 @@ import java.util.Locale;
 import java.util.Optional;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
+import org.nccl4j.device.os.AllowedCores;
 
 /**
  * A communicator's facts for its kernels.
@@ -19,7 +20,7 @@ import org.nccl4j.device.connection.ConnectionLayout;
  * @param recvs connection from each rank, by rank; null likewise
  * @param ring ranks in ring order, a list for each channel
  * @param trees this rank's places in the two trees; half of the data go through each
- * @param localRanks ranks that share this machine's processor with this one, itself included
+ * @param local cores of the ranks that share this machine's processor, this one's first
  * @param progress what a kernel that waits on the processor may do meanwhile
  * @param deadline longest that an operation may wait for another rank
  * @param nvls this rank's place in NVLS; null where it is not used
@@ -36,7 +37,7 @@ public record KernelCommunicatorSpec(
     List<Connection> recvs,
     List<int[]> ring,
     List<Tree> trees,
-    int localRanks,
+    List<AllowedCores> local,
     Progress progress,
     Duration deadline,
     Nvls nvls,
@@ -65,7 +66,7 @@ public record KernelCommunicatorSpec(
         newRecvs,
         ring,
         trees,
-        localRanks,
+        local,
         progress,
         deadline,
         nvls,
@@ -74,7 +75,21 @@ public record KernelCommunicatorSpec(
         singleCopy);
   }
 
-  /** A communicator without NVLS that is launched in the plainest way. */
+  /** Ranks that share this machine's processor with this one, itself included. */
+  public int localRanks() {
+    return local.size();
+  }
+
+  /** True if each of them can have a core for itself. */
+  public boolean hasCoresForAll() {
+    return local.size() <= AllowedCores.together(local);
+  }
+
+  /**
+   * A communicator without NVLS that is launched in the plainest way.
+   *
+   * @param localRanks ranks that share this machine's processor, all bound as this thread is
+   */
   public KernelCommunicatorSpec(
       String name,
       int rank,
@@ -96,7 +111,7 @@ public record KernelCommunicatorSpec(
         recvs,
         ring,
         trees,
-        localRanks,
+        AllowedCores.ofThisThread(localRanks),
         progress,
         deadline,
         /* nvls= */ null,

@@ -21,6 +21,7 @@ import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.device.os.AllowedCores;
 import org.nccl4j.device.shm.DuplicateFd;
 
 /**
@@ -101,7 +102,7 @@ public final class GpuRanks implements AutoCloseable {
               recvs,
               rings,
               trees(rank),
-              n,
+              AllowedCores.ofThisThread(n),
               Progress.NONE,
               deadline,
               nvls == null ? null : nvls.get(rank),

@@ -4,12 +4,12 @@ import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.init.peers.InitRequest;
+import org.nccl4j.api.init.peers.Membership;
 import org.nccl4j.api.init.probe.KeptCopyTimes;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -50,23 +50,21 @@ public final class KernelSpecs {
   public static KernelCommunicatorSpec of(
       InitRequest request,
       int rank,
-      List<PeerInfo> peers,
+      Membership members,
       ConnectionLayout layout,
       ChannelGraphs graphs,
       BlockRoom room,
       Ends ends) {
-    String host = peers.get(rank).hostId();
-    int local = (int) peers.stream().filter(peer -> peer.hostId().equals(host)).count();
     return new KernelCommunicatorSpec(
         request.name(),
         rank,
-        peers.size(),
+        members.peers().size(),
         layout,
         ends.sends(),
         ends.recvs(),
         graphs.rings(),
         graphs.trees(),
-        local,
+        members.coresBeside(rank),
         ends.progress(),
         request.operationTimeout(),
         ends.nvls(),

@@ -26,8 +26,8 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * A rank's capabilities, exchanged so that all ranks make the same choices. As bytes: kind, reach,
- * nvlink, carried, channels, lines, room, cores, table, settings, probed, network and model, with
- * tabs between them.
+ * nvlink, carried, channels, lines, room, table, settings, probed, network and model, with tabs
+ * between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink
@@ -35,7 +35,6 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
  * @param channels that all its connections have
  * @param lines whether all its connections have LL
  * @param room for blocks of its kernels
- * @param cores that it may use
  * @param table the digest of the user's table of measured times, "" without one
  * @param settings by which it chooses
  * @param probed rank 0's message about a probe: see {@link Probing#shared}
@@ -49,7 +48,6 @@ public record RankCapabilities(
     int channels,
     boolean lines,
     BlockRoom room,
-    int cores,
     String table,
     TuningSettings settings,
     String probed,
@@ -94,7 +92,6 @@ public record RankCapabilities(
         verified.links().channels(),
         verified.links().lines(),
         device.blockRoom().sharedBy(onDevice(peers, own)),
-        Runtime.getRuntime().availableProcessors(),
         table,
         TuningSettings.of(request.settings(), self.kind()),
         probed,
@@ -133,7 +130,6 @@ public record RankCapabilities(
             Integer.toString(channels),
             Boolean.toString(lines),
             room.blocks() + " " + room.messageBlocks(),
-            Integer.toString(cores),
             table,
             settings.text(),
             probed,
@@ -143,7 +139,7 @@ public record RankCapabilities(
   }
 
   private static RankCapabilities fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 13);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 12);
     return new RankCapabilities(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
@@ -152,12 +148,11 @@ public record RankCapabilities(
         Integer.parseInt(words[4]),
         Boolean.parseBoolean(words[5]),
         room(words[6]),
-        Integer.parseInt(words[7]),
-        words[8],
-        TuningSettings.fromText(words[9]),
+        words[7],
+        TuningSettings.fromText(words[8]),
+        words[9],
         words[10],
-        words[11],
-        words[12]);
+        words[11]);
   }
 
   private static BlockRoom room(String text) {
@@ -180,12 +175,18 @@ public record RankCapabilities(
    * Returns the capabilities that all ranks have.
    *
    * @param self this rank
+   * @param cores that the ranks of a host have together, on the host with the fewest
    * @param late whether GPUs of other hosts are connected when they first need it
    * @param tuned this rank's table
    * @throws InvalidUsageException if ranks have different tables or settings
    */
   public static CommunicatorProfile common(
-      int self, List<byte[]> all, HostLayout hosts, boolean late, Optional<TunedTable> tuned) {
+      int self,
+      List<byte[]> all,
+      HostLayout hosts,
+      int cores,
+      boolean late,
+      Optional<TunedTable> tuned) {
     List<RankCapabilities> facts = decoded(all);
     RankCapabilities first = facts.get(0);
     for (int rank = 1; rank < facts.size(); rank++) {
@@ -220,7 +221,7 @@ public record RankCapabilities(
                 .withLate(late),
             Optional.empty(),
             tuned,
-            facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),
+            cores,
             facts.stream().map(RankCapabilities::room).reduce(BlockRoom::least).orElseThrow());
     if (self == 0 && common.spread().carried()) {
       TuningSettings.warnings(facts.stream().map(RankCapabilities::settings).toList())

@@ -12,11 +12,13 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.os.AllowedCores;
 
 /**
  * A rank's first message to all other ranks.
  *
  * @param peer its identity
+ * @param cores that it may use
  * @param transports names of the transports it may use, best first
  * @param meetingPoint its address for later calls; see {@link
  *     org.nccl4j.api.bootstrap.Bootstrap#meetingPoint}
@@ -24,7 +26,12 @@ import org.nccl4j.device.InvalidUsageException;
  * @param chance a number drawn for this communicator
  */
 record PeerHello(
-    PeerInfo peer, List<String> transports, byte[] meetingPoint, int mnnvl, long chance) {
+    PeerInfo peer,
+    AllowedCores cores,
+    List<String> transports,
+    byte[] meetingPoint,
+    int mnnvl,
+    long chance) {
   byte[] toBytes() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
@@ -39,6 +46,8 @@ record PeerHello(
       for (String net : peer.nets()) {
         out.writeUTF(net);
       }
+      out.writeInt(cores.most());
+      out.writeUTF(cores.list());
       out.writeInt(transports.size());
       for (String transport : transports) {
         out.writeUTF(transport);
@@ -66,7 +75,12 @@ record PeerHello(
               in.readUTF(),
               names(in));
       return new PeerHello(
-          peer, names(in), in.readNBytes(in.readInt()), in.readInt(), in.readLong());
+          peer,
+          new AllowedCores(in.readInt(), in.readUTF()),
+          names(in),
+          in.readNBytes(in.readInt()),
+          in.readInt(),
+          in.readLong());
     } catch (IOException | IllegalArgumentException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,

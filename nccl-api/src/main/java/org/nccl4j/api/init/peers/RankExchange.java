@@ -16,6 +16,7 @@ import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.os.AllowedCores;
 import org.nccl4j.device.os.KernelRandom;
 
 /** Exchanges the hellos of all ranks and derives the communicator's membership from them. */
@@ -40,7 +41,12 @@ public final class RankExchange {
     List<String> names = providers.stream().map(TransportProvider::name).toList();
     PeerHello hello =
         new PeerHello(
-            self, names, bootstrap.meetingPoint(), Cliques.wish(request), KernelRandom.number());
+            self,
+            AllowedCores.ofThisThread(),
+            names,
+            bootstrap.meetingPoint(),
+            Cliques.wish(request),
+            KernelRandom.number());
     List<PeerHello> hellos = new ArrayList<>();
     for (byte[] bytes : bootstrap.allGather(hello.toBytes())) {
       hellos.add(PeerHello.fromBytes(hellos.size(), bytes));
@@ -50,7 +56,12 @@ public final class RankExchange {
     List<PeerInfo> peers = Cliques.of(request, providers, hellos, bootstrap);
     PeerInfo own = peers.get(bootstrap.rank());
     obstacle(own, peers).ifPresent(why -> request.info(own.rank()).tell("INIT", () -> why));
-    return new Membership(peers, points, "", number(bootstrap.secret(), hellos.get(0).chance()));
+    return new Membership(
+        peers,
+        hellos.stream().map(PeerHello::cores).toList(),
+        points,
+        "",
+        number(bootstrap.secret(), hellos.get(0).chance()));
   }
 
   /** Returns why a rank shares no memory with ranks of its machine; empty if it does with all. */

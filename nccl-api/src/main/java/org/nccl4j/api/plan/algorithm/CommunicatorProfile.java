@@ -20,7 +20,7 @@ import org.nccl4j.topo.cluster.CommTopology;
  * @param spread over hosts
  * @param topology of the ranks' GPUs, where it is known
  * @param tuned the user's measured times, the same on all ranks
- * @param cores that the rank with the fewest may use
+ * @param cores that the ranks of a host may use together, on the host with the fewest
  * @param room for blocks of kernels on the device with the least
  */
 public record CommunicatorProfile(
@@ -153,15 +153,17 @@ public record CommunicatorProfile(
    * The same of some of the ranks, which are spread over some of the hosts.
    *
    * @param some of each host, by their numbers among themselves
+   * @param theirCores as {@link #cores}
    */
-  public CommunicatorProfile of(List<List<Integer>> some, Optional<CommTopology> theirTopology) {
+  public CommunicatorProfile of(
+      List<List<Integer>> some, Optional<CommTopology> theirTopology, int theirCores) {
     RankPlacement theirs =
         new RankPlacement(
                 some, spread.carried(), spread.channels(), spread.lines(), spread.network())
             .withLate(spread.late());
     int count = some.stream().mapToInt(List::size).sum();
     return new CommunicatorProfile(
-        count, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores, room);
+        count, kind, model, reach, nvlink, theirs, theirTopology, tuned, theirCores, room);
   }
 
   private CostModel betweenWindows(CostModel connections) {

@@ -38,16 +38,17 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /** Facts of ranks that differ, of which all make the same. */
 class RankCapabilitiesTest {
-  private static byte[] facts(int cores) {
-    return facts(cores, BlockRoom.UNLIMITED);
+  private static final int CORES = 3;
+
+  private static byte[] facts() {
+    return facts(BlockRoom.UNLIMITED);
   }
 
-  private static byte[] facts(int cores, BlockRoom room) {
-    return facts(cores, room, /* carried= */ false, Map.of());
+  private static byte[] facts(BlockRoom room) {
+    return facts(room, /* carried= */ false, Map.of());
   }
 
-  private static byte[] facts(
-      int cores, BlockRoom room, boolean carried, Map<String, String> settings) {
+  private static byte[] facts(BlockRoom room, boolean carried, Map<String, String> settings) {
     return new RankCapabilities(
             Device.Kind.HOST,
             true,
@@ -56,7 +57,6 @@ class RankCapabilitiesTest {
             64,
             true,
             room,
-            cores,
             "",
             TuningSettings.of(Settings.alone(settings), Device.Kind.HOST),
             "",
@@ -144,20 +144,6 @@ class RankCapabilitiesTest {
     }
   }
 
-  @Test
-  void costsGoByTheFewestCoresOfARank() {
-    for (List<Integer> cores : List.of(List.of(8, 1, 4), List.of(1, 8, 4))) {
-      CommunicatorProfile common =
-          RankCapabilities.common(
-              0,
-              cores.stream().map(RankCapabilitiesTest::facts).toList(),
-              hosts(),
-              /* late= */ false,
-              Optional.empty());
-      assertEquals(1, common.cores());
-    }
-  }
-
   /** The same on all ranks, so one says it. */
   @Test
   void aTableIsNotUsedOnSeveralHostsAndRankZeroSaysSo() {
@@ -176,11 +162,12 @@ class RankCapabilitiesTest {
   private static List<String> warnings(int self, HostLayout hosts) {
     TunedTable table =
         TunedTable.parse("times", List.of("device host", "3 AllReduce Ring Simple 1024:1.5"));
-    List<byte[]> facts = List.of(facts(1), facts(1), facts(1));
+    List<byte[]> facts = List.of(facts(), facts(), facts());
     return warnings(
         () -> {
           CommunicatorProfile known =
-              RankCapabilities.common(self, facts, hosts, /* late= */ false, Optional.of(table));
+              RankCapabilities.common(
+                  self, facts, hosts, CORES, /* late= */ false, Optional.of(table));
           assertEquals(hosts.count() == 1, known.usesTable(table));
         });
   }
@@ -205,7 +192,7 @@ class RankCapabilitiesTest {
     for (int rank = 0; rank < 12; rank++) {
       Map<String, String> silence =
           Map.of("NCCL4J_NET_SILENCE_TIMEOUT", rank == 1 ? "0" : rank == 3 ? "250ms" : "8");
-      facts.add(facts(1, BlockRoom.UNLIMITED, /* carried= */ true, silence));
+      facts.add(facts(BlockRoom.UNLIMITED, /* carried= */ true, silence));
     }
     assertEquals(
         List.of(
@@ -213,24 +200,29 @@ class RankCapabilitiesTest {
                 + " 250 ms on rank 3: connections between these ranks may be replaced although they"
                 + " work, or not be replaced if they break; give all ranks the same value, or none"),
         warnings(
-            () -> RankCapabilities.common(0, facts, hosts(), /* late= */ false, Optional.empty())));
+            () ->
+                RankCapabilities.common(
+                    0, facts, hosts(), CORES, /* late= */ false, Optional.empty())));
     assertEquals(
         List.of(),
         warnings(
-            () -> RankCapabilities.common(1, facts, hosts(), /* late= */ false, Optional.empty())),
+            () ->
+                RankCapabilities.common(
+                    1, facts, hosts(), CORES, /* late= */ false, Optional.empty())),
         "one rank says it");
     List<byte[]> local =
         List.of(
-            facts(1),
+            facts(),
             facts(
-                1,
                 BlockRoom.UNLIMITED,
                 /* carried= */ false,
                 Map.of("NCCL4J_NET_FAILOVER_TIMEOUT", "0")));
     assertEquals(
         List.of(),
         warnings(
-            () -> RankCapabilities.common(0, local, hosts(), /* late= */ false, Optional.empty())));
+            () ->
+                RankCapabilities.common(
+                    0, local, hosts(), CORES, /* late= */ false, Optional.empty())));
   }
 
   private static final class Collector extends Handler {
@@ -259,15 +251,17 @@ class RankCapabilitiesTest {
   void blocksGoByTheRankWithTheLeastRoom() {
     List<byte[]> facts =
         List.of(
-            facts(8, new BlockRoom(28, 56)),
-            facts(8, new BlockRoom(40, 40)),
-            facts(8, new BlockRoom(132, 264)));
+            facts(new BlockRoom(28, 56)),
+            facts(new BlockRoom(40, 40)),
+            facts(new BlockRoom(132, 264)));
     CommunicatorProfile common =
-        RankCapabilities.common(0, facts, hosts(), /* late= */ false, Optional.empty());
+        RankCapabilities.common(0, facts, hosts(), CORES, /* late= */ false, Optional.empty());
     assertEquals(new BlockRoom(28, 40), common.room());
-    CommunicatorProfile split = common.of(List.of(List.of(0, 1)), Optional.empty());
+    CommunicatorProfile split = common.of(List.of(List.of(0, 1)), Optional.empty(), 2);
     assertEquals(new BlockRoom(28, 40), split.room(), "of a split");
     assertEquals(2, split.nRanks());
+    assertEquals(CORES, common.cores());
+    assertEquals(2, split.cores());
   }
 
   /** Its name is of no matter. */

@@ -95,9 +95,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   /** A communicator whose scratch memory comes from a device. */
   public HostKernelCommunicator(KernelCommunicatorSpec spec, Device device) {
     this.spec = spec;
-    boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
     this.waiter =
-        new SpinWait(spec.name(), spec.rank(), spec.deadline(), coresForAll, spec.progress());
+        new SpinWait(
+            spec.name(), spec.rank(), spec.deadline(), spec.hasCoresForAll(), spec.progress());
     this.ends = new ConnectionTable(spec);
     this.turns = new KernelSerializer(waiter, spec.progress(), ends);
     this.waiter.know(turns::following);
@@ -116,8 +116,8 @@ public final class HostKernelCommunicator implements KernelCommunicator {
       String path) {
     this.spec = spec;
     this.root = parent.root;
-    boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
-    this.waiter = parent.waiter.child(spec.name(), spec.rank(), spec.deadline(), coresForAll);
+    this.waiter =
+        parent.waiter.child(spec.name(), spec.rank(), spec.deadline(), spec.hasCoresForAll());
     this.turns = parent.turns;
     this.waiter.know(turns::following);
     this.ends = new ConnectionTable(spec, parent.ends, parentRanks, path);

@@ -36,6 +36,7 @@ import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.Progress;
+import org.nccl4j.device.os.AllowedCores;
 import org.nccl4j.operation.Protocol;
 
 /** Messages of GPUs to ranks without a connection, against the recording driver. */
@@ -101,7 +102,7 @@ class LateConnectionsTest extends AgainstFakeCuda {
             none,
             List.of(IntStream.range(0, RANKS).toArray()),
             List.of(),
-            1,
+            AllowedCores.ofThisThread(1),
             Progress.NONE,
             Duration.ofSeconds(3),
             /* nvls= */ null,

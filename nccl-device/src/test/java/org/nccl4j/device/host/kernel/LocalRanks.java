@@ -28,6 +28,7 @@ import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.device.os.AllowedCores;
 import org.nccl4j.device.symmetric.MulticastMemory;
 
 /** Ranks of this process, connected by plain memory, without the engine. */
@@ -111,7 +112,7 @@ final class LocalRanks implements AutoCloseable {
                   recvs,
                   List.of(ring),
                   trees(rank),
-                  n,
+                  AllowedCores.ofThisThread(n),
                   Progress.NONE,
                   deadline,
                   nvls == null ? null : nvls.get(rank),
