@@ -23,7 +23,6 @@ import org.nccl4j.device.host.kernel.algorithm.SendRecvSteps;
 import org.nccl4j.device.host.kernel.nvls.NvlsInPlace;
 import org.nccl4j.device.host.kernel.nvls.NvlsLines;
 import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
-import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Lane;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
@@ -33,6 +32,7 @@ import org.nccl4j.device.host.kernel.window.HostRmaSender;
 import org.nccl4j.device.host.kernel.window.RmaKernels;
 import org.nccl4j.device.host.kernel.window.TeamBarrier;
 import org.nccl4j.device.host.kernel.window.WindowKernels;
+import org.nccl4j.device.host.memory.CacheShare;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.BlockQuantiser;
 import org.nccl4j.device.host.reduce.LocalReducer;
@@ -68,6 +68,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   private final KernelCommunicatorSpec spec;
+  private final CacheShare cache;
   private final SpinWait waiter;
   private final KernelSerializer turns;
   private final ConnectionTable ends;
@@ -95,6 +96,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   /** A communicator whose scratch memory comes from a device. */
   public HostKernelCommunicator(KernelCommunicatorSpec spec, Device device) {
     this.spec = spec;
+    this.cache = new CacheShare(spec.local());
     this.waiter =
         new SpinWait(
             spec.name(), spec.rank(), spec.deadline(), spec.hasCoresForAll(), spec.progress());
@@ -104,7 +106,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     this.scratch =
         HostMemory.of(
             device.allocate(KernelContext.scratchBytes(spec, WindowKernels.scratchBytes())));
-    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch));
+    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch, cache));
     this.root = this;
   }
 
@@ -115,6 +117,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
       List<Integer> parentRanks,
       String path) {
     this.spec = spec;
+    this.cache = new CacheShare(spec.local());
     this.root = parent.root;
     this.waiter =
         parent.waiter.child(spec.name(), spec.rank(), spec.deadline(), spec.hasCoresForAll());
@@ -122,7 +125,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     this.waiter.know(turns::following);
     this.ends = new ConnectionTable(spec, parent.ends, parentRanks, path);
     this.scratch = parent.scratch;
-    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch));
+    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch, cache));
   }
 
   @Override
@@ -210,7 +213,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     List<Lane.In> ins = new ArrayList<>();
     sends.forEach((peer, list) -> outs.add(new Lane.Out(ends.send(peer), list)));
     long received = recvs.values().stream().flatMap(List::stream).mapToLong(P2pWork::bytes).sum();
-    boolean leaves = Copies.leave(received, spec.localRanks());
+    boolean leaves = cache.isExceeded(received);
     recvs.forEach((peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, leaves, waiter)));
     return new SendRecv(outs, ins, own, waiter);
   }

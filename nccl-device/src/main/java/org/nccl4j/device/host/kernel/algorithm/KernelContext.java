@@ -8,13 +8,13 @@ import org.nccl4j.device.host.kernel.nvls.NvlsEnds;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
-import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.LlPrimitives;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.kernel.protocol.SlotPrimitives;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.memory.CacheShare;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
@@ -45,6 +45,7 @@ public final class KernelContext {
   final ConnectionTable ends;
   final SpinWait waiter;
   final HostMemory scratch;
+  private final CacheShare cache;
 
   /** Sums on their way, which primitives leave alone. */
   final HostMemory sums;
@@ -61,7 +62,12 @@ public final class KernelContext {
    * @param memory of {@link #scratchBytes}
    */
   public KernelContext(
-      KernelCommunicatorSpec spec, ConnectionTable ends, SpinWait waiter, HostMemory memory) {
+      KernelCommunicatorSpec spec,
+      ConnectionTable ends,
+      SpinWait waiter,
+      HostMemory memory,
+      CacheShare cache) {
+    this.cache = cache;
     this.spec = spec;
     this.ends = ends;
     this.waiter = waiter;
@@ -76,6 +82,7 @@ public final class KernelContext {
 
   private KernelContext(KernelContext usual, ReductionOperator operator) {
     this.spec = usual.spec;
+    this.cache = usual.cache;
     this.ends = usual.ends;
     this.waiter = usual.waiter;
     this.scratch = usual.scratch;
@@ -202,7 +209,7 @@ public final class KernelContext {
   boolean leaves(CollectiveWork work) {
     long received = bytes(work) * work.operation().recvParts(spec.nRanks(), /* isRoot= */ true);
     boolean large = work.operation() == Operation.REDUCE && received >= LARGE_REDUCE_BYTES;
-    return large || Copies.leave(received, spec.localRanks());
+    return large || cache.isExceeded(received);
   }
 
   /** Primitives that send through slots alone. */

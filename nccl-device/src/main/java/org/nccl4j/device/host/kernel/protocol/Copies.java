@@ -3,7 +3,6 @@ package org.nccl4j.device.host.kernel.protocol;
 import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.LastCache;
 import org.nccl4j.device.host.memory.StreamingCopy;
 
 /** Copies between host memories. */
@@ -32,14 +31,6 @@ public final class Copies {
     } else {
       copy(source, sourceOffset, target, targetOffset, bytes);
     }
-  }
-
-  /**
-   * True if the buffers of some ranks, of which each sends and receives so many bytes, do not fit
-   * the last cache together: what is received first leaves it before the end.
-   */
-  public static boolean leave(long bytes, int ranks) {
-    return 2 * bytes > LastCache.BYTES / ranks;
   }
 
   /** Copies up to {@link HostMemory#MAX_ACCESS} bytes. */
