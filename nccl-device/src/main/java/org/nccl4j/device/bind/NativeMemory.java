@@ -11,6 +11,12 @@ import org.nccl4j.device.HotPath;
  * plain, without an order.
  */
 public final class NativeMemory {
+  /**
+   * From here on the C library's copy is worth its call, beside the JVM's: for large copies it has
+   * other instructions, such as streaming stores.
+   */
+  static final long MANY_BYTES = 8 << 10;
+
   private static final boolean FOREIGN = NativeBackend.FOREIGN;
   private static final boolean PLAIN = !NativeBackend.ADDRESSES;
   private static final MethodHandle ADDRESS = FOREIGN ? ForeignAccess.addressOfBuffer() : null;
@@ -18,12 +24,21 @@ public final class NativeMemory {
   /** Handles that need native access; apart, since addresses of buffers need none. */
   private static final class Handles {
     static final MethodHandle COPY = ForeignAccess.copy();
+
+    /** (to, from, bytes); null if the C library has none. */
+    static final NativeFunction.OfThree MOVE = move();
+
     static final MethodHandle GET_BYTE = ForeignAccess.get(byte.class);
     static final MethodHandle GET_INT = ForeignAccess.get(int.class);
     static final MethodHandle GET_LONG = ForeignAccess.get(long.class);
     static final MethodHandle SET_BYTE = ForeignAccess.set(byte.class);
     static final MethodHandle SET_INT = ForeignAccess.set(int.class);
     static final MethodHandle SET_LONG = ForeignAccess.set(long.class);
+  }
+
+  private static NativeFunction.OfThree move() {
+    long address = NativeFunction.find(NativeNames.LIBC, "memmove");
+    return address == 0 ? null : new NativeFunction.OfThree(address);
   }
 
   private NativeMemory() {}
@@ -66,6 +81,8 @@ public final class NativeMemory {
       PlainMemory.copy(from, to, bytes);
     } else if (!FOREIGN) {
       Jffi.copy(from, to, bytes);
+    } else if (bytes >= MANY_BYTES && Handles.MOVE != null) {
+      Handles.MOVE.call(to, from, bytes);
     } else {
       try {
         Handles.COPY.invokeExact(from, to, bytes);
