@@ -4,14 +4,18 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
+import java.util.function.IntToDoubleFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.nccl4j.api.Communicator;
@@ -20,6 +24,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -55,14 +60,50 @@ public final class ChaosRank {
     }
   }
 
+  /** Where an operation's data are, and so how they get to ranks of other processes. */
+  enum Memory {
+    /** The device has allocated it: other ranks map it. */
+    ALLOCATED,
+    /** A direct buffer of Java's: other ranks read it by process_vm_readv. */
+    WRAPPED,
+    /** In registered windows. */
+    WINDOW;
+
+    /** Floats at each index, for an operation. */
+    DeviceMemory floats(int count, IntToDoubleFunction value) {
+      ByteBuffer bytes =
+          ByteBuffer.allocateDirect(count * Float.BYTES).order(ByteOrder.nativeOrder());
+      for (int i = 0; i < count; i++) {
+        bytes.putFloat(i * Float.BYTES, (float) value.applyAsDouble(i));
+      }
+      if (this == WRAPPED) {
+        return Devices.wrap(bytes);
+      }
+      DeviceMemory memory =
+          this == WINDOW
+              ? Devices.host().memAlloc(bytes.capacity())
+              : Devices.host().allocate(bytes.capacity());
+      memory.write(0, bytes);
+      return memory;
+    }
+  }
+
   /**
    * A round, the same for all ranks.
    *
    * @param net whether the ranks are connected by sockets instead of shared memory
    * @param operations before the fault
+   * @param memory of the operations
    */
-  record Plan(long seed, int nRanks, Fault fault, boolean net, int victim, int operations) {
-    static Plan of(long seed, int nRanks) {
+  record Plan(
+      long seed, int nRanks, Fault fault, boolean net, int victim, int operations, Memory memory) {
+    /** Ranks by turns: two have kernels of their own. */
+    static int ranks(long seed) {
+      return seed % 2 == 0 ? 2 : 3;
+    }
+
+    static Plan of(long seed) {
+      int nRanks = ranks(seed);
       Random random = new Random(seed * 7919);
       int dice = random.nextInt(80);
       Fault fault =
@@ -74,14 +115,16 @@ public final class ChaosRank {
                       ? Fault.RESET
                       : dice < 10 ? Fault.KILL : dice < 42 ? Fault.ABORT : Fault.NONE;
       boolean net = random.nextInt(4) == 0 || fault.isOfNetwork();
-      return new Plan(seed, nRanks, fault, net, random.nextInt(nRanks), random.nextInt(8));
+      Memory memory = Memory.values()[(int) (seed / 2 % Memory.values().length)];
+      return new Plan(seed, nRanks, fault, net, random.nextInt(nRanks), random.nextInt(8), memory);
     }
 
     CommunicatorConfig config() {
       CommunicatorConfig config =
           PATIENT
               .withOperationTimeout(Duration.ofSeconds(fault == Fault.CUT ? 5 : 30))
-              .with("NCCL4J_HEARTBEAT_TIMEOUT", fault == Fault.STOP ? "5s" : "30s");
+              .with("NCCL4J_HEARTBEAT_TIMEOUT", fault == Fault.STOP ? "5s" : "30s")
+              .with("NCCL4J_SINGLE_COPY", memory == Memory.WRAPPED ? "all" : "auto");
       return net
           ? config
               .withTransports(List.of("NET"))
@@ -117,7 +160,7 @@ public final class ChaosRank {
         .collect(Collectors.joining(File.pathSeparator));
   }
 
-  /** Reads lines "id seed nRanks rank", until there are no more. */
+  /** Reads lines "id seed rank", until there are no more. */
   public static void main(String[] arguments) throws IOException {
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -127,10 +170,10 @@ public final class ChaosRank {
         System.out.println(footprint());
         continue;
       }
-      Plan plan = Plan.of(Long.parseLong(words[1]), Integer.parseInt(words[2]));
+      Plan plan = Plan.of(Long.parseLong(words[1]));
       String outcome;
       try {
-        round(UniqueId.parse(words[0]), plan, Integer.parseInt(words[3]), in);
+        round(UniqueId.parse(words[0]), plan, Integer.parseInt(words[2]), in);
         outcome = "ok";
       } catch (RuntimeException | IOException | AssertionError e) {
         outcome = "bad " + e.toString().replace('\n', ' ');
@@ -179,7 +222,7 @@ public final class ChaosRank {
         try (Communicator left = comm.shrink(Set.of(plan.victim), ShrinkMode.ABORT, PATIENT);
             DeviceStream fresh = Devices.host().createStream()) {
           for (int n = 0; n < 3; n++) {
-            operation(left, fresh, after);
+            operation(left, fresh, after, plan.memory);
           }
         }
       } finally {
@@ -197,19 +240,20 @@ public final class ChaosRank {
     try {
       meet(comm, stream);
       for (int n = 0; n < plan.operations; n++) {
-        operation(comm, stream, random);
+        operation(comm, stream, random, plan.memory);
       }
       if (plan.fault == Fault.NONE) {
         return false;
       }
       if (comm.rank() == plan.victim) {
         suffer(comm, plan.fault, in);
-        if (!plan.fault.isOfNetwork()) {
+        if (plan.fault == Fault.ABORT || plan.fault == Fault.STOP) {
           return false;
         }
       }
-      for (int n = 0; n < 1000; n++) {
-        operation(comm, stream, random);
+      int most = plan.fault == Fault.KILL ? Integer.MAX_VALUE : 1000;
+      for (int n = 0; n < most; n++) {
+        operation(comm, stream, random, plan.memory);
       }
     } catch (NcclException e) {
       if (mayFail) {
@@ -234,7 +278,8 @@ public final class ChaosRank {
   private static void suffer(Communicator comm, Fault fault, BufferedReader in) throws IOException {
     switch (fault) {
       case ABORT -> comm.abort();
-      case KILL, STOP -> {
+      case KILL -> System.out.println(fault); // it goes on, so it ends anywhere in an operation
+      case STOP -> {
         System.out.println(fault);
         String word = in.readLine();
         if (!"go on".equals(word)) {
@@ -257,24 +302,42 @@ public final class ChaosRank {
     /** To the next rank, from the one before. */
     SEND_RECV,
     /** An all-reduce of a split of all ranks, in reverse order. */
-    SPLIT;
+    SPLIT,
+    REDUCE;
 
     private boolean fillsAll() {
       return this == ALL_GATHER || this == ALL_TO_ALL;
     }
   }
 
-  private static void operation(Communicator comm, DeviceStream stream, Random random) {
-    int count = 1 + (random.nextBoolean() ? random.nextInt(64) : random.nextInt(40_000));
+  private static int count(Random random) {
+    return 1
+        + switch (random.nextInt(16)) {
+          case 0 -> random.nextInt(600_000);
+          case 1, 2, 3, 4, 5, 6, 7 -> random.nextInt(40_000);
+          default -> random.nextInt(64);
+        };
+  }
+
+  private static void operation(
+      Communicator comm, DeviceStream stream, Random random, Memory memory) {
+    int count = count(random);
     int n = comm.nRanks();
     int root = random.nextInt(n);
     Kind kind = Kind.values()[random.nextInt(Kind.values().length)];
-    try (DeviceMemory mine = Ranks.floats(count, i -> comm.rank() + i % 100);
-        DeviceMemory all = Ranks.floats(count * n, i -> comm.rank() + i % 100);
-        DeviceMemory out = Ranks.floats(kind.fillsAll() ? count * n : count, i -> -1)) {
+    try (DeviceMemory mine = memory.floats(count, i -> comm.rank() + i % 100);
+        DeviceMemory all = memory.floats(count * n, i -> comm.rank() + i % 100);
+        DeviceMemory out = memory.floats(kind.fillsAll() ? count * n : count, i -> -1)) {
+      List<Window> windows = new ArrayList<>();
+      if (memory == Memory.WINDOW) {
+        for (DeviceMemory each : List.of(mine, all, out)) {
+          windows.add(comm.registerWindow(each));
+        }
+      }
       switch (kind) {
         case ALL_REDUCE -> comm.allReduce(mine, out, count, F32, RedOp.SUM, stream);
         case BROADCAST -> comm.broadcast(mine, out, count, F32, root, stream);
+        case REDUCE -> comm.reduce(mine, out, count, F32, RedOp.SUM, root, stream);
         case ALL_GATHER -> comm.allGather(mine, out, count, F32, stream);
         case ALL_TO_ALL -> comm.allToAll(all, out, count, F32, stream);
         case REDUCE_SCATTER -> comm.reduceScatter(all, out, count, F32, RedOp.SUM, stream);
@@ -300,6 +363,9 @@ public final class ChaosRank {
               "element %d of %s is %s, not %s".formatted(i, kind, got[i], expected));
         }
       }
+      for (Window window : windows) {
+        comm.deregisterWindowOnAllRanks(window);
+      }
     }
   }
 
@@ -313,6 +379,7 @@ public final class ChaosRank {
       case ALL_TO_ALL -> i / count + (rank * count + i % count) % 100;
       case REDUCE_SCATTER -> sumOfRanks + n * ((rank * count + i) % 100);
       case SEND_RECV -> (rank + n - 1) % n + i % 100;
+      case REDUCE -> rank == root ? sumOfRanks + n * (i % 100) : -1;
     };
   }
 }
