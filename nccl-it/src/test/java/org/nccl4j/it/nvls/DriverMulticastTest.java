@@ -373,7 +373,7 @@ class DriverMulticastTest {
     return large(all);
   }
 
-  /** The measurements of four ranks, each with a first and a longer one. */
+  /** The measurements of four ranks, each with three short and three long ones. */
   private static long measurements(Ran ran) {
     return ran.calls().stream()
         .filter(call -> call.startsWith("cuLaunchKernelEx(16,1,1,256,"))
@@ -388,7 +388,7 @@ class DriverMulticastTest {
         first.output().matches("(?s).*NVLink SHARP is used, because .*, at 1\\d{3} GB/s.*"),
         first.output());
     assertEquals(0, first.warnings(), first.output());
-    assertEquals(2 * 4, measurements(first), first.calls().toString());
+    assertEquals(6 * 4, measurements(first), first.calls().toString());
     assertEquals(2 * 4, launches(first), "two operations of four ranks");
     Ran second = timed("0.5", "fast");
     assertTrue(second.output().contains("NVLink SHARP is used, because"), second.output());

@@ -7,6 +7,7 @@ import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -19,8 +20,12 @@ class SwitchTimingTest {
   private static final NvlsLayout LAYOUT = new NvlsLayout(2, 3, 1024);
   private final List<String> moved = new ArrayList<>();
 
-  /** A device that takes some microseconds for a round. */
-  private KernelDevice device(double microseconds) {
+  /**
+   * A device that takes some microseconds for a round.
+   *
+   * @param waits of the GPU for other kernels, by launch; the last one repeats
+   */
+  private KernelDevice device(double microseconds, double... waits) {
     return (KernelDevice)
         Proxy.newProxyInstance(
             SwitchTimingTest.class.getClassLoader(),
@@ -29,7 +34,7 @@ class SwitchTimingTest {
               MulticastRanges ranges = (MulticastRanges) arguments[1];
               int rounds = (int) arguments[2];
               moved.add(rounds + " rounds of " + ranges);
-              return rounds * microseconds;
+              return waits[Math.min(moved.size(), waits.length) - 1] + rounds * microseconds;
             });
   }
 
@@ -48,26 +53,58 @@ class SwitchTimingTest {
     };
   }
 
-  private SwitchTiming timing(double microseconds, int head) {
+  private SwitchTiming timing(int head, double microseconds, double... waits) {
     return new SwitchTiming(
-        device(microseconds), new MulticastMemory(/* emulated= */ false, List.of()), LAYOUT, head);
+        device(microseconds, waits),
+        new MulticastMemory(/* emulated= */ false, List.of()),
+        LAYOUT,
+        head);
+  }
+
+  /** The speed of rounds of one head's 3 x 8 KiB: two heads' operands and one part of the sums. */
+  private static double gigabytes(double microseconds) {
+    return 3 * 3 * 8192 / (microseconds * 1e3);
   }
 
   /** Rounds that take 5 ms by the slowest rank's first one; then the slowest rank's time counts. */
   @Test
   void theSlowestRankCounts() throws Exception {
-    double gigabytes = timing(10, 1).run(new CollectiveSteps(with("+100")));
+    double gigabytes = timing(1, 10, 0).run(new CollectiveSteps(with("+100")));
     String ranges =
         " rounds of MulticastRanges[from=%d, to=%d, blocks=3, stride=12288, bytes=8192]"
             .formatted(LAYOUT.reduce(1), LAYOUT.broadcast(1));
-    assertEquals(List.of(1 + ranges, 50 + ranges), moved);
-    // Two heads' operands and one part of the sums, in 50 rounds of 3 x 8 KiB and 500 us.
-    assertEquals(3 * 50 * 3 * 8192 / 500e3, gigabytes, 1e-6);
+    // The other rank's first round takes 100 us, and so do all of its rounds: it waits.
+    assertEquals(
+        Stream.of(1, 50, 612).flatMap(r -> Stream.of(r, r, r)).map(r -> r + ranges).toList(),
+        moved);
+    assertEquals(gigabytes((6120 - 100) / 611.0), gigabytes, 1e-9);
+  }
+
+  /** As long as two rounds of 480 us, in every launch. */
+  @Test
+  void aBusyGpuIsNotASlowSwitch() throws Exception {
+    double gigabytes = timing(0, 480, 1000).run(new CollectiveSteps(with("+0")));
+    assertEquals(gigabytes(480), gigabytes, 1e-9);
+  }
+
+  /** Other kernels disturb two of three launches of each length. */
+  @Test
+  void theFastestOfSeveralLaunchesCounts() throws Exception {
+    double gigabytes =
+        timing(0, 480, 9000, 0, 700, 20_000, 3000, 0).run(new CollectiveSteps(with("+0")));
+    assertEquals(gigabytes(480), gigabytes, 1e-9);
+  }
+
+  /** Then the time of the whole launch is all that is known. */
+  @Test
+  void aTimeThatDoesNotGrowCountsWhole() throws Exception {
+    double gigabytes = timing(0, 0, 500).run(new CollectiveSteps(with("+0")));
+    assertEquals(gigabytes(500 / 10.0), gigabytes, 1e-9);
   }
 
   @Test
   void aRankThatIsNoHeadMovesNothing() throws Exception {
-    timing(10, -1).run(new CollectiveSteps(with("+100")));
+    timing(-1, 10, 0).run(new CollectiveSteps(with("+100")));
     assertEquals(List.of(), moved);
   }
 
@@ -76,7 +113,7 @@ class SwitchTimingTest {
     CollectiveSteps.Refused refused =
         assertThrows(
             CollectiveSteps.Refused.class,
-            () -> timing(10, 0).run(new CollectiveSteps(with("-the GPU is busy"))));
+            () -> timing(0, 10, 0).run(new CollectiveSteps(with("-the GPU is busy"))));
     assertEquals(
         "rank 1 cannot try the speed of its multicast object: the GPU is busy",
         refused.getMessage());

@@ -29,8 +29,8 @@ import org.nccl4j.operation.Operation;
 
 /**
  * Single accesses to a multicast object by the instructions of the NVLS kernels, outside a
- * communicator's kernels. Their own small kernels wait for nobody; the driver compiles them from
- * PTX. One thread at a time.
+ * communicator's kernels. Their own small kernels wait for nobody, and precede other kernels where
+ * the GPU is busy; the driver compiles them from PTX. One thread at a time.
  */
 public final class MulticastProbe {
   /** As long as a GPU may be busy with other kernels. */
@@ -103,7 +103,7 @@ public final class MulticastProbe {
 
   private synchronized double timed(int blocks, long[] arguments) {
     long function = functions.computeIfAbsent(MOVE, this::function);
-    long stream = CudaLibrary.createStream(gpu);
+    long stream = CudaLibrary.createUrgentStream(gpu);
     long[] events = new long[2];
     try (Revocation revocation = new Revocation()) {
       for (int event = 0; event < events.length; event++) {
@@ -145,7 +145,7 @@ public final class MulticastProbe {
   private synchronized void runHere(String name, long from, long to, int packs) {
     long function =
         functions.computeIfAbsent(name, of -> of.contains(BYTES) ? byteFunction(of) : function(of));
-    long stream = CudaLibrary.createStream(gpu);
+    long stream = CudaLibrary.createUrgentStream(gpu);
     try (Revocation revocation = new Revocation()) {
       launch(function, 1, packs, stream, revocation, from, to, packs);
       revocation.await(stream);
