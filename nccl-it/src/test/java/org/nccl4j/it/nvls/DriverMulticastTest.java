@@ -6,10 +6,14 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -397,14 +401,32 @@ class DriverMulticastTest {
     assertEquals(2 * 4, launches(second), "two operations of four ranks");
   }
 
-  /** Slower than the other algorithms, it is off, with one line; the next time it is not made. */
+  private static Path kept(String cache) {
+    return folder.resolve(cache).resolve("nccl4j");
+  }
+
+  /**
+   * Slower than the other algorithms, it is off, with one line. Once it has been slower in another
+   * process too, it is not even made.
+   */
   @Test
   void aSlowSwitchIsOff() throws Exception {
+    Ran busy = timed("50", "slow");
+    assertTrue(busy.output().contains("so a later process measures again"), busy.output());
+    assertEquals(1, busy.warnings(), busy.output());
+    FileTime before = FileTime.from(Instant.now().minus(Duration.ofHours(1)));
+    try (Stream<Path> files = Files.list(kept("slow"))) {
+      for (Path file : files.toList()) {
+        Files.setLastModifiedTime(file, before);
+      }
+    }
     Ran first = timed("50", "slow");
+    assertEquals(6 * 4, measurements(first), first.calls().toString());
+    assertTrue(first.output().contains(". Delete " + kept("slow")), first.output());
     String line = "NVLink SHARP is not used, because it is slower than the other algorithms";
     assertEquals(
         1, first.output().lines().filter(each -> each.contains(line)).count(), first.output());
-    assertEquals(0, first.warnings(), first.output());
+    assertEquals(1, first.warnings(), first.output());
     assertEquals(4, first.count("bound"));
     assertEquals(4, first.count("unbound"));
     assertEquals(0, launches(first));
@@ -412,6 +434,7 @@ class DriverMulticastTest {
     Ran second = timed("50", "slow");
     assertEquals(
         1, second.output().lines().filter(each -> each.contains(line)).count(), second.output());
+    assertTrue(second.output().contains(". Delete " + kept("slow")), second.output());
     assertEquals(0, multicast(second.calls()));
     assertEquals(0, second.warnings(), second.output());
     Map<String, String> settings = new HashMap<>(switched(4, true));

@@ -216,7 +216,7 @@ public final class NvlsSetup implements AutoCloseable {
     }
     String slow = trial.speed().isEmpty() ? "" : trial.slowness(place, exchange);
     if (!slow.isEmpty()) {
-      tellNotUsed(false, slow);
+      tellNotUsed(trial.isNews(), slow);
     }
     return slow.isEmpty();
   }

@@ -20,6 +20,7 @@ final class SwitchTrial {
   private final AlgorithmFilter filter;
   private volatile CommunicatorProfile facts;
   private volatile SwitchSpeed speed;
+  private volatile boolean isNews;
 
   /**
    * A comparison.
@@ -54,18 +55,29 @@ final class SwitchTrial {
   /** Takes the speed that all ranks have measured, in GB/s. */
   void measured(double gigabytes) {
     speed = new SwitchSpeed(gigabytes, /* isEarly= */ false);
-    probe.keep(gigabytes);
   }
 
   /**
-   * Returns why NVLS is of no use, or "": what rank 0 finds, on all ranks.
+   * Returns why NVLS is of no use and how to measure again, or "": what rank 0 finds, on all ranks.
+   * Keeps a speed that was measured.
    *
    * @param exchange among all ranks
    */
   String slowness(Nvls nvls, MulticastProvider.Exchange exchange) {
-    String mine = speed.slowness(facts, nvls, filter);
+    String slow = speed.slowness(facts, nvls, filter);
+    isNews = isDue() && !probe.isInDoubt();
+    String remedy =
+        isDue()
+            ? probe.keep(speed.gigabytes(), !slow.isEmpty())
+            : slow.isEmpty() ? "" : probe.again();
+    String mine = slow + remedy;
     return new String(
         exchange.allGather(mine.getBytes(StandardCharsets.UTF_8)).get(0), StandardCharsets.UTF_8);
+  }
+
+  /** True if the last {@link #slowness} is worth a warning: this process has not warned of it. */
+  boolean isNews() {
+    return isNews;
   }
 
   /** Returns the speed for the log, as the end of a sentence; "" where there is none. */

@@ -8,6 +8,7 @@ import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
@@ -70,6 +71,26 @@ record ProbeCache(Optional<Path> folder) {
   /** Remembers for this process that a probe has failed. */
   void failed(ProbeKey key) {
     OF_PROCESS.put(id(key), Optional.empty());
+  }
+
+  /** True if this process has kept or found a result. */
+  boolean knows(ProbeKey key) {
+    return OF_PROCESS.containsKey(id(key));
+  }
+
+  /** The age of a key's file; empty without one. */
+  Optional<Duration> age(ProbeKey key) {
+    return file(key)
+        .flatMap(ProbeCache::written)
+        .map(written -> Duration.between(written, Instant.now()));
+  }
+
+  private static Optional<Instant> written(Path file) {
+    try {
+      return Optional.of(Files.getLastModifiedTime(file).toInstant());
+    } catch (IOException e) {
+      return Optional.empty(); // as a file that is not there
+    }
   }
 
   private String id(ProbeKey key) {

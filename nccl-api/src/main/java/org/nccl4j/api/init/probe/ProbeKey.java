@@ -58,6 +58,11 @@ record ProbeKey(String model, int nRanks, String conditions) {
             .formatted(driver, module(), version(), settings));
   }
 
+  /** The key of a result that is to be measured again before it counts. */
+  ProbeKey inDoubt() {
+    return new ProbeKey(model, nRanks, conditions + ", to be measured again");
+  }
+
   /**
    * The key of copies between two ranks on a machine's processors.
    *

@@ -1,5 +1,6 @@
 package org.nccl4j.api.init.probe;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -17,6 +18,10 @@ import org.nccl4j.device.cuda.CudaDevice;
  * One rank's part in the decision whether the switch is timed before NVLS is used. Rank 0 looks for
  * the result of an earlier measurement on machines like this one and shares it, or that all ranks
  * measure. Results are kept beside those of {@link Probing}, as the time of one all-reduce.
+ *
+ * <p>A switch that is slow once may have been measured on busy GPUs. So that result is kept apart,
+ * as a doubt, and the next process measures again. If the switch is slow then too, the faster
+ * result is kept for good.
  */
 public final class SwitchProbe {
   /** Shared by rank 0: nothing is measured. */
@@ -28,16 +33,25 @@ public final class SwitchProbe {
   private static final long BYTES = 1L << 30;
   private static final String SWITCH = "the switch";
 
+  /**
+   * The age from which on a doubt counts as another measurement: processes of one job measure at
+   * the same time, when all GPUs may be busy.
+   */
+  private static final Duration LEAST_AGE = Duration.ofMinutes(10);
+
   private final InfoLog info;
   private final int nRanks;
 
   /** Makes the key; null where nothing is measured, and on other ranks than 0. */
   private final Supplier<ProbeKey> key;
 
-  private SwitchProbe(InfoLog info, int nRanks, Supplier<ProbeKey> key) {
+  private final Supplier<ProbeCache> cache;
+
+  SwitchProbe(InfoLog info, int nRanks, Supplier<ProbeKey> key, Supplier<ProbeCache> cache) {
     this.info = info;
     this.nRanks = nRanks;
     this.key = key;
+    this.cache = cache;
   }
 
   /**
@@ -66,14 +80,16 @@ public final class SwitchProbe {
                 conditions.get(),
                 ranks.topology(),
                 SWITCH);
-    return new SwitchProbe(request.info(ranks.rank()), ranks.nRanks(), leads ? key : null);
+    return new SwitchProbe(
+        request.info(ranks.rank()), ranks.nRanks(), leads ? key : null, ProbeCache::ofUser);
   }
 
   /** Rank 0's message to all ranks. Reads a file. */
   public String shared() {
     return key == null
         ? NO
-        : ProbeCache.ofUser()
+        : cache
+            .get()
             .find(key.get(), info)
             .map(table -> Double.toString(gigabytes(table)))
             .orElse(DUE);
@@ -91,15 +107,59 @@ public final class SwitchProbe {
     return shared.equals(DUE);
   }
 
-  /** Keeps the result of a measurement; other ranks than 0 keep none. */
-  public void keep(double gigabytes) {
+  /**
+   * Keeps the result of a measurement; other ranks than 0 keep none.
+   *
+   * @param isSlow whether NVLS is of no use at this speed
+   * @return how to measure again, as sentences behind a reason; "" on other ranks than 0
+   */
+  public String keep(double gigabytes, boolean isSlow) {
     if (key == null) {
-      return;
+      return "";
     }
+    ProbeCache kept = cache.get();
     ProbeKey of = key.get();
+    if (!isSlow) {
+      kept.keep(of, table(of, gigabytes), info);
+      return "";
+    }
+    ProbeKey doubt = of.inDoubt();
+    boolean isOwn = kept.knows(doubt);
+    Optional<TunedTable> earlier = kept.find(doubt, info);
+    boolean isRepeated =
+        !isOwn
+            && earlier.isPresent()
+            && kept.age(doubt).filter(age -> age.compareTo(LEAST_AGE) >= 0).isPresent();
+    if (isRepeated) {
+      kept.keep(of, table(of, Math.max(gigabytes, gigabytes(earlier.get()))), info);
+      return ", not for the first time" + again();
+    }
+    if (earlier.isEmpty()) {
+      kept.keep(doubt, table(of, gigabytes), info);
+    }
+    return ". The GPUs may have been busy, so a later process measures again";
+  }
+
+  /** True if this process has said already that the switch may be slow. */
+  public boolean isInDoubt() {
+    return key != null && cache.get().knows(key.get().inDoubt());
+  }
+
+  /** How to measure again where a result was found, as a sentence behind a reason. */
+  public String again() {
+    return key == null
+        ? ""
+        : cache
+            .get()
+            .file(key.get())
+            .map(file -> ". Delete " + file + " to measure again")
+            .orElse("");
+  }
+
+  private TunedTable table(ProbeKey of, double gigabytes) {
     double time = carried() / (gigabytes * 1e3);
     String line = nRanks + " AllReduce NVLS Simple" + CostPoints.write(Map.of(BYTES, time));
-    ProbeCache.ofUser().keep(of, new TunedTable(ProbeTable.NAME, of.model(), List.of(line)), info);
+    return new TunedTable(ProbeTable.NAME, of.model(), List.of(line));
   }
 
   /** The speed by which an all-reduce takes the time that was kept. */
