@@ -446,8 +446,13 @@ CUresult cuEventSynchronize(CUevent e) {
 #undef cuEventElapsedTime
 CUresult cuEventElapsedTime(float* ms, CUevent a, CUevent b) {
   OR_FAIL(NO, "%llx,%llx", (u64)a, (u64)b);
+  // MILLISECONDS, or MILLISECONDS,CALLS,LATER: another time after so many calls
+  static int calls;
   const char* elapsed = getenv("FAKECUDA_ELAPSED");
-  *ms = elapsed ? atof(elapsed) : 1.5f;
+  float first = 1.5f, later = 0;
+  int until = 0;
+  int given = elapsed ? sscanf(elapsed, "%f,%d,%f", &first, &until, &later) : 0;
+  *ms = given == 3 && __sync_fetch_and_add(&calls, 1) >= until ? later : first;
   return CUDA_SUCCESS;
 }
 CUresult cuEventDestroy(CUevent e) {

@@ -19,8 +19,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.cli.Main;
 
 /**
- * Probes of communicators on the fake driver's GPUs, which no table knows. Its events are always
- * 1.5 ms apart.
+ * Probes of communicators on the fake driver's GPUs, which no table knows. Unless told otherwise,
+ * its events are 1.5 ms apart.
  */
 class GpuProbeTest {
   private static final Pattern EVERYTHING = Pattern.compile("has measured (\\d+) of \\1 times");
@@ -93,6 +93,17 @@ class GpuProbeTest {
 
   private static long launches(FakeGpuProcess.Ran ran) {
     return ran.count("cuLaunchKernelEx");
+  }
+
+  /** The first events, of two ranks and two rounds for each time, are twice as far apart. */
+  @Test
+  void timesOfBusyGpusAreNotKept() throws Exception {
+    FakeGpuProcess.Ran ran = measuringAll("FAKECUDA_ELAPSED", "3,240,1.5");
+    assertTrue(ran.output().contains("not kept, since two measurements"), ran.output());
+    assertTrue(isProbed(ran), ran.output());
+    assertEquals(List.of(), files());
+    assertTrue(launches(run()) > 0, "measures again");
+    assertEquals(1, files().size());
   }
 
   @Test

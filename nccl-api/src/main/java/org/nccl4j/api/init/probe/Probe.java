@@ -8,15 +8,20 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.LongSupplier;
+import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.device.NcclException;
 
 /**
- * Measures cells together with all other ranks, within a budget of time. After each cell the ranks
+ * Measures cells together with all other ranks, within a budget of time, and some of them again at
+ * the end: on GPUs that are busy with other work the two times differ. After each cell the ranks
  * exchange their times, so that all of them have the slowest rank's time of every cell, end after
  * the same cell, and know each other's failures before any rank launches.
  */
 final class Probe {
+  /** Times of short operations on idle GPUs differ by a tenth. */
+  private static final double MOST_SPREAD = 1.5;
+
   private final Bootstrap bootstrap;
   private final ProbeBench bench;
   private final LongSupplier clock;
@@ -31,8 +36,15 @@ final class Probe {
    * @param cells that there were to measure
    * @param failure of a rank, "" without one
    * @param micros the time that it took
+   * @param spread the greatest ratio of two times of a cell; the lesser one counts
    */
-  record Result(Map<ProbeCell, Double> times, int cells, String failure, long micros) {}
+  record Result(
+      Map<ProbeCell, Double> times, int cells, String failure, long micros, double spread) {
+    /** True if the times differ by more than those of idle GPUs. */
+    boolean isDisturbed() {
+      return spread > MOST_SPREAD;
+    }
+  }
 
   /** One rank's part of an exchange; left is what remains of its budget, in nanoseconds. */
   private record Report(double microseconds, long left, String failure) {
@@ -77,6 +89,7 @@ final class Probe {
   Result run() {
     Map<ProbeCell, Double> times = new LinkedHashMap<>();
     List<ProbeCell> cells = List.of();
+    double spread = 1;
     boolean registered = false;
     attempt(bench::allocate);
     mayGoOn(exchange(0));
@@ -86,7 +99,8 @@ final class Probe {
     }
     if (registered) {
       cells = ProbePlan.of(bench::has);
-      measure(cells, times);
+      measure(cells, firstCurve(cells), times);
+      spread = lookAgain(times);
     }
     boolean idle = bench.isIdle();
     if (!idle) {
@@ -96,10 +110,39 @@ final class Probe {
       bench.deregister();
     }
     bench.free();
-    return new Result(times, cells.size(), failure, elapsed() / 1000);
+    return new Result(times, cells.size(), failure, elapsed() / 1000, spread);
   }
 
-  private void measure(List<ProbeCell> cells, Map<ProbeCell, Double> times) {
+  /**
+   * Measures some of the cells again, in the middle of the others: GPUs that were idle before are
+   * slower at first.
+   *
+   * @return the greatest ratio of two times
+   */
+  private double lookAgain(Map<ProbeCell, Double> times) {
+    List<ProbeCell> all = List.copyOf(times.keySet());
+    double spread = 1;
+    if (!failure.isEmpty() || all.isEmpty()) {
+      return spread;
+    }
+    List<ProbeCell> looks =
+        IntStream.of(1, 2, 3).mapToObj(at -> at * all.size() / 4).distinct().map(all::get).toList();
+    Map<ProbeCell, Double> again = new LinkedHashMap<>();
+    measure(looks, looks.size(), again);
+    for (Map.Entry<ProbeCell, Double> look : again.entrySet()) {
+      double before = times.get(look.getKey());
+      spread = Math.max(spread, Math.max(before / look.getValue(), look.getValue() / before));
+      times.merge(look.getKey(), look.getValue(), Math::min);
+    }
+    return spread;
+  }
+
+  /**
+   * Measures cells as long as there is time.
+   *
+   * @param certain the number of cells that are measured in any case
+   */
+  private void measure(List<ProbeCell> cells, int certain, Map<ProbeCell, Double> times) {
     double[] last = {0};
     for (int c = 0; c <= cells.size(); c++) {
       ProbeCell next = c < cells.size() ? cells.get(c) : null;
@@ -112,18 +155,17 @@ final class Probe {
         times.put(
             cells.get(c - 1), all.stream().mapToDouble(Report::microseconds).max().orElseThrow());
       }
-      if (next == null || !goesOn && !(failure.isEmpty() && isFirstCurve(cells, c))) {
+      if (next == null || !goesOn && !(failure.isEmpty() && c < certain)) {
         return;
       }
       attempt(() -> last[0] = bench.measure(next));
     }
   }
 
-  /**
-   * True for cells that are measured in any case, since a table of nothing would be worth nothing.
-   */
-  private static boolean isFirstCurve(List<ProbeCell> cells, int c) {
-    return cells.get(c).line(1).equals(cells.get(0).line(1));
+  /** Cells that are measured in any case, since a table of nothing would be worth nothing. */
+  private static int firstCurve(List<ProbeCell> cells) {
+    return (int)
+        cells.stream().takeWhile(cell -> cell.line(1).equals(cells.get(0).line(1))).count();
   }
 
   private void attempt(Runnable step) {

@@ -162,9 +162,14 @@ record ProbeCache(Optional<Path> folder) {
     return Optional.empty();
   }
 
+  /** Keeps a result for this process alone. */
+  void keepHere(ProbeKey key, TunedTable table) {
+    OF_PROCESS.put(id(key), Optional.of(table));
+  }
+
   /** Keeps a result. */
   void keep(ProbeKey key, TunedTable table, InfoLog info) {
-    OF_PROCESS.put(id(key), Optional.of(table));
+    keepHere(key, table);
     file(key).ifPresent(file -> write(file, ProbeTable.text(table, key.text()), info));
   }
 

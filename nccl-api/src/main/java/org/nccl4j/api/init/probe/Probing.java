@@ -196,20 +196,33 @@ public final class Probing {
     }
     TunedTable table = ProbeTable.of(model, bootstrap.nRanks(), result.times());
     if (leads) {
-      key.ifPresent(of -> cache.keep(of, table, info));
+      key.ifPresent(of -> keep(of, table, result));
       info.tell("TUNING", () -> told(result, all));
     }
     return Optional.of(table);
   }
 
+  /** Times of busy GPUs count for this process alone. */
+  private void keep(ProbeKey of, TunedTable table, Probe.Result result) {
+    if (result.isDisturbed()) {
+      cache.keepHere(of, table);
+    } else {
+      cache.keep(of, table, info);
+    }
+  }
+
   private String told(Probe.Result result, boolean windows) {
-    return "has measured %d of %d times%s in %d ms, kept in %s"
+    String place = key.flatMap(cache::file).map(Object::toString).orElse("this process alone");
+    return "has measured %d of %d times%s in %d ms, %s"
         .formatted(
             result.times().size(),
             result.cells(),
             windows ? "" : " over connections only, since the ranks have no common windows,",
             result.micros() / 1000,
-            key.flatMap(cache::file).map(Object::toString).orElse("this process alone"));
+            result.isDisturbed()
+                ? "not kept, since two measurements of the same differ by a factor of %.1f: the GPUs are busy with other work, and the next process measures again"
+                    .formatted(result.spread())
+                : "kept in " + place);
   }
 
   private void failed(Probe.Result result) {

@@ -8,12 +8,15 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.function.ToDoubleFunction;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -33,6 +36,11 @@ class ProbeTest {
 
   private void rank(double microseconds, long nanosOfCell) {
     rank(microseconds, nanosOfCell, Duration.ofMillis(200));
+  }
+
+  private void rank(ToDoubleFunction<ProbeCell> times) {
+    budgets.add(Duration.ofMillis(200));
+    benches.add(new TableBench(cell -> cell.algorithm() == Algorithm.ONE_SHOT, times, 1));
   }
 
   private void rank(double microseconds, long nanosOfCell, Duration budget) {
@@ -98,6 +106,30 @@ class ProbeTest {
     }
   }
 
+  /** The machine has other work at the beginning, and one rank's GPU is affected. */
+  @Test
+  void timesThatDifferLaterAreDisturbed() throws Exception {
+    Set<ProbeCell> seen = new HashSet<>();
+    rank(5, 1);
+    rank(cell -> seen.add(cell) ? 200 : 100);
+    for (Probe.Result result : run()) {
+      assertEquals("", result.failure());
+      assertTrue(result.isDisturbed());
+      assertEquals(2, result.spread());
+      assertEquals(3, result.times().values().stream().filter(time -> time == 100).count());
+    }
+  }
+
+  @Test
+  void aTenthIsNoDisturbance() throws Exception {
+    Set<ProbeCell> seen = new HashSet<>();
+    rank(cell -> seen.add(cell) ? 11 : 10);
+    for (Probe.Result result : run()) {
+      assertFalse(result.isDisturbed());
+      assertEquals(1.1, result.spread(), 1e-9);
+    }
+  }
+
   private static List<String> last(TableBench bench) {
     return bench.calls.subList(bench.calls.size() - 2, bench.calls.size());
   }
@@ -117,7 +149,7 @@ class ProbeTest {
         List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER),
         results.get(0).times().keySet().stream().map(ProbeCell::operation).distinct().toList());
     for (TableBench bench : benches) {
-      assertEquals(5, bench.calls.stream().filter("measure"::equals).count());
+      assertEquals(5 + 3, bench.calls.stream().filter("measure"::equals).count());
     }
   }
 
