@@ -57,7 +57,10 @@ public final class DeviceCommunicator implements AutoCloseable {
   /** The window of barriers and slots, and the nccl4jDeviceCommunicator. */
   private final KernelMemory memory;
 
-  /** Puts to ranks outside the team; null without signals, and where all ranks are in the team. */
+  /**
+   * Puts to ranks outside the team; without slots, or null on the host, where all ranks are in the
+   * team. Null without signals.
+   */
   private final RmaSpace.KernelRing ring;
 
   private final int rank;
@@ -162,9 +165,7 @@ public final class DeviceCommunicator implements AutoCloseable {
             });
     RmaSpace.KernelRing ring = null;
     try {
-      if (asked.signals() > 0 && windows.nRanks() > windows.team().size()) {
-        ring = windows.kernelRing(asked.signals());
-      }
+      ring = ring(state, asked.signals());
       return new DeviceCommunicator(state, asked, memory, ring);
     } catch (RuntimeException e) {
       if (ring != null) {
@@ -173,6 +174,17 @@ public final class DeviceCommunicator implements AutoCloseable {
       memory.close();
       throw e;
     }
+  }
+
+  private static RmaSpace.KernelRing ring(CommunicatorState state, int signals) {
+    WindowRegistry windows = state.windows();
+    if (signals == 0) {
+      return null;
+    }
+    if (windows.nRanks() > windows.team().size()) {
+      return windows.kernelRing(signals);
+    }
+    return state.controlRing(signals).orElse(null);
   }
 
   private static void check(DeviceCommRequirements asked, String name, int rank) {
@@ -445,7 +457,7 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   /**
-   * Returns the last wait of a GPU kernel on puts and signals of other machines that ended without
+   * Returns the last wait of a GPU kernel on puts and signals that ended at its deadline without
    * success, as a sentence: the ring that stayed full, or the signal that was not raised. Empty if
    * there was none. Any thread.
    */

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -45,6 +46,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.support.KeptMemory;
 import org.nccl4j.device.support.Patience;
@@ -339,6 +341,18 @@ public final class CommunicatorState {
   public KernelCommunicator kernels() {
     checkRunning("an operation of kernels");
     return engine().kernels();
+  }
+
+  /**
+   * Makes what {@link KernelCommunicator#controlRing} does; a rank that cannot is a failure of all.
+   */
+  public Optional<RmaSpace.KernelRing> controlRing(int signals) {
+    try {
+      return kernels().controlRing(signals);
+    } catch (NcclException e) {
+      bootstrap.tellFailure(e);
+      throw e;
+    }
   }
 
   /** Returns what launches them; a resumption makes another. */

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -19,6 +20,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.copy.CopyEngineP2p;
 import org.nccl4j.device.cuda.driver.CudaContext;
@@ -311,6 +313,15 @@ final class CudaKernelCommunicator
     GinProxy.Of of = new GinProxy.Of(spec.name(), spec.rank(), spec.layout(), slotBytes);
     kernelPuts = new GinProxy(of, given, new GpuGinDevice(gpu), () -> users.failure() != null);
     return Optional.of(kernelPuts);
+  }
+
+  @Override
+  public synchronized Optional<RmaSpace.KernelRing> controlRing(int signals) {
+    if (kernelPuts == null) {
+      List<Connection> none = Collections.nCopies(spec.nRanks(), null);
+      attachKernelPuts(new RmaSpace(none, none, null));
+    }
+    return Optional.of(kernelPuts.open(signals));
   }
 
   @Override

@@ -83,6 +83,16 @@ public interface KernelCommunicator extends AutoCloseable {
   }
 
   /**
+   * Makes a ring without slots, where all ranks are in the team: kernels that wait for signals
+   * learn there of a failure and of the close, and say what they waited for. Any thread.
+   *
+   * @return empty where kernels find out themselves
+   */
+  default Optional<RmaSpace.KernelRing> controlRing(int signals) {
+    return Optional.empty();
+  }
+
+  /**
    * Tells of the memory of NVLS, once it is made, before any work by NVLS is prepared; by the
    * thread that prepares. Not called where the communicator was created with that memory.
    *

@@ -169,7 +169,7 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
     /** Returns the offset in it of the descriptors. */
     long descriptors();
 
-    /** Returns the number of descriptors, a power of two. */
+    /** Returns the number of descriptors: a power of two, or 0 without ranks outside the team. */
     int slots();
 
     int signals();

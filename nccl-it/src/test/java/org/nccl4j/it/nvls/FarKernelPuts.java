@@ -46,7 +46,7 @@ final class FarKernelPuts {
     this.mode = mode;
   }
 
-  /** Argument: "exchange" or "wrong". */
+  /** Argument: "exchange", "wrong" or "near", where both ranks are on one host. */
   public static void main(String[] arguments) throws Exception {
     FarKernelPuts ranks = new FarKernelPuts(arguments[0]);
     UniqueId id = UniqueId.create();
@@ -60,11 +60,14 @@ final class FarKernelPuts {
 
   private void run(UniqueId id, int rank) {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults()
-            .withTransports(List.of("NET"))
-            .with("NCCL_HOSTID", "host" + rank)
-            .with("NCCL_SOCKET_IFNAME", "lo")
-            .withOperationTimeout(Duration.ofSeconds(60));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(60));
+    if (!mode.equals("near")) {
+      config =
+          config
+              .withTransports(List.of("NET"))
+              .with("NCCL_HOSTID", "host" + rank)
+              .with("NCCL_SOCKET_IFNAME", "lo");
+    }
     CudaDevice device = Devices.cuda().device(rank);
     try (Communicator comm = Communicator.initRank(2, id, rank, device, config);
         DeviceMemory in = device.memAlloc(SIZE);
@@ -75,10 +78,10 @@ final class FarKernelPuts {
           comm.createDeviceCommunicator(Requirements.defaults().withSignals(2))) {
         refuseJava(kernels);
         Ring ring = Ring.of(device, kernels);
-        if (mode.equals("exchange")) {
-          exchange(rank, ring, source, target);
-        } else {
-          wrong(rank, ring, comm, target);
+        switch (mode) {
+          case "exchange" -> exchange(rank, ring, source, target);
+          case "near" -> near(rank, ring, comm, kernels);
+          default -> wrong(rank, ring, comm, target);
         }
       }
     }
@@ -191,6 +194,21 @@ final class FarKernelPuts {
     } catch (NcclException e) {
       System.out.println("rank " + rank + " says: " + e.getMessage());
     }
+  }
+
+  /** A kernel's wait ends at its deadline on both ranks; then rank 0 fails. */
+  private void near(int rank, Ring ring, Communicator comm, DeviceCommunicator kernels) {
+    require(ring.slots == 0 && !ring.isOver(), "a ring of %d slots", ring.slots);
+    require(kernels.kernelTimeout().isEmpty(), "no wait has ended");
+    NativeMemory.putLong(ring.address + 128, 2L << 32 | 1);
+    System.out.println("rank " + rank + " says: " + kernels.kernelTimeout().orElseThrow());
+    meet();
+    if (rank == 0) {
+      comm.abort();
+    }
+    ring.await(ring::isOver);
+    System.out.println("rank " + rank + " hears of the end");
+    meet();
   }
 
   private void meet() {

@@ -226,4 +226,15 @@ class GpuPutTest {
     assertContains(ran, "is of 4 bytes into byte 2000000 of window 2, which has 2000003 bytes");
     assertContains(ran, "rank 1 says: ");
   }
+
+  /** Nothing is posted there: kernels store to each other themselves. */
+  @Test
+  void kernelsOnOneMachineHearOfTheEndToo() throws Exception {
+    Ran ran = run(Map.of(), FarKernelPuts.class, "near");
+    for (int rank = 0; rank < 2; rank++) {
+      assertContains(
+          ran, "rank %d says: a kernel of rank %d waited for signal 1".formatted(rank, rank));
+      assertContains(ran, "rank %d hears of the end".formatted(rank));
+    }
+  }
 }

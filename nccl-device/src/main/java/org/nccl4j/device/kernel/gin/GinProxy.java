@@ -20,7 +20,8 @@ import org.nccl4j.device.support.Patience;
  *
  * <p>A ring's descriptors are sent in order, each as one message or more, so a rank's messages
  * arrive in order and a signal after the data before it. One rank without a free slot holds the
- * ring up; that ends, since the receiving proxy waits for no kernel.
+ * ring up; that ends, since the receiving proxy waits for no kernel. Where all ranks are in the
+ * team, rings have no slots, and need no turns: kernels only learn there that a wait is in vain.
  *
  * <p>{@link #doWork} is called by one thread at a time; all other methods by any.
  */
@@ -100,12 +101,16 @@ public final class GinProxy implements RmaSpace.KernelPuts {
 
   @Override
   public synchronized RmaSpace.KernelRing open(int signals) {
-    GinDevice.Shared memory = device.allocate(GinLayout.bytes(signals, SLOTS));
-    GinRing ring = new GinRing(this, newest + 1, signals, SLOTS, memory, failed);
+    int slots = outside.isEmpty() ? 0 : SLOTS;
+    GinDevice.Shared memory = device.allocate(GinLayout.bytes(signals, slots));
+    GinRing ring = new GinRing(this, newest + 1, signals, slots, memory, failed);
     GinRing[] more = Arrays.copyOf(rings, rings.length + 1);
     more[rings.length] = ring;
     rings = more;
     newest = ring.number(); // after the ring is there
+    if (failed.getAsBoolean()) {
+      ring.stop();
+    }
     return ring;
   }
 

@@ -67,11 +67,11 @@ static_assert(offsetof(nccl4jGinRing, problem) == 128, "as GinLayout.java reads 
 static_assert(offsetof(nccl4jGinRing, signals) == 256, "as GinLayout.java writes it");
 
 struct nccl4jGin {
-  uint64_t ring;          // address of a nccl4jGinRing; 0 where all ranks are in the team
+  uint64_t ring;          // address of a nccl4jGinRing; 0 without signals
   uint64_t descriptors;   // offset in the ring: nccl4jGinDescriptor[slots]
   uint64_t claimed;       // offset in resources: u64, descriptors that kernels have claimed
   uint64_t signals;       // offset in resources: u64[signalCount], raised by ranks of the team
-  int32_t slots;          // a power of two
+  int32_t slots;          // a power of two; 0 where all ranks are in the team: nothing is posted
   int32_t signalCount;
 };
 static_assert(sizeof(nccl4jGin) == 40, "as DeviceCommunicator.java fills it");
@@ -241,6 +241,8 @@ class Deadline {
     if (start_ == 0) start_ = now;
     return now - start_ > timeout_;
   }
+  // True if the last isOver() has read the clock, as few do.
+  __device__ bool isClockRead() const { return (looks_ & 255) == 0; }
 
  private:
   uint64_t timeout_;
@@ -711,7 +713,7 @@ class Gin {
   // they put before is visible to the calling thread.
   __device__ uint64_t signals(int signal) const {
     uint64_t count = load(nearSignal(c_.resources.place, signal), Order::acquire);
-    if (c_.gin.ring != 0) count += load(&ring()->signals[signal], Order::acquire);
+    if (c_.gin.slots != 0) count += load(&ring()->signals[signal], Order::acquire);
     return count;
   }
 
@@ -729,7 +731,7 @@ class Gin {
   // Waits until the sources of all puts that kernels of this rank began before can be written again.
   template <class Coop>
   __device__ bool flush(Coop coop, uint64_t timeoutNanos) {
-    return awaitAll(coop, c_.gin.ring == 0 ? nullptr : &ring()->flushed, kFlush, timeoutNanos);
+    return awaitAll(coop, c_.gin.slots == 0 ? nullptr : &ring()->flushed, kFlush, timeoutNanos);
   }
 
   // Waits until the data of all puts that kernels of this rank began before are in the windows, and
@@ -737,7 +739,7 @@ class Gin {
   template <class Coop>
   __device__ bool quiet(Coop coop, uint64_t timeoutNanos) {
     __threadfence_system();  // stores to ranks of the team
-    return awaitAll(coop, c_.gin.ring == 0 ? nullptr : &ring()->arrived, kQuiet, timeoutNanos);
+    return awaitAll(coop, c_.gin.slots == 0 ? nullptr : &ring()->arrived, kQuiet, timeoutNanos);
   }
 
  private:
@@ -762,12 +764,17 @@ class Gin {
                  : "memory");
   }
 
-  // False when a wait has to end.
+  // False when a wait has to end. The state lies in the host's memory, which takes long to read, so
+  // the short waits for ranks of the team look there seldom.
   __device__ bool goesOn(Deadline& deadline, uint64_t problem, int detail) const {
-    if (!deadline.isOver()) return c_.gin.ring == 0 || load(&ring()->state, Order::relaxed) == 0;
-    if (c_.gin.ring != 0)
+    const bool over = deadline.isOver();
+    if (c_.gin.ring == 0) return !over;
+    if (over) {
       store(&ring()->problem, problem << 32 | (uint32_t)detail, Order::relaxed);
-    return false;
+      return false;
+    }
+    return (c_.gin.slots == 0 && !deadline.isClockRead()) ||
+           load(&ring()->state, Order::relaxed) == 0;
   }
 
   // One thread. Claims a place and fills it; the proxy waits for places in their order.
