@@ -66,17 +66,18 @@ public final class ChildCommunicators {
   public record How(String name, Map<String, String> settings, Optional<Boolean> share) {}
 
   /**
-   * A rank's part of a split. As bytes: color, key and shares, of four each, and its settings.
+   * A rank's part of a split. As bytes: color, key and vote, of four each, and its settings.
    *
+   * @param vote of its {@link SplitSharePolicy}
    * @param settings its {@link TuningSettings#text}
    */
-  private record Call(int color, int key, boolean shares, String settings, int rank) {
+  private record Call(int color, int key, int vote, String settings, int rank) {
     byte[] toBytes() {
       byte[] text = settings.getBytes(StandardCharsets.UTF_8);
       return ByteBuffer.allocate(12 + text.length)
           .putInt(color)
           .putInt(key)
-          .putInt(shares ? 1 : 0)
+          .putInt(vote)
           .put(text)
           .array();
     }
@@ -84,7 +85,7 @@ public final class ChildCommunicators {
     static Call fromBytes(byte[] part, int rank) {
       ByteBuffer bytes = ByteBuffer.wrap(part);
       String text = new String(part, 12, part.length - 12, StandardCharsets.UTF_8);
-      return new Call(bytes.getInt(), bytes.getInt(), bytes.getInt() != 0, text, rank);
+      return new Call(bytes.getInt(), bytes.getInt(), bytes.getInt(), text, rank);
     }
 
     /** Throws unless another rank has the same settings. */
@@ -117,9 +118,10 @@ public final class ChildCommunicators {
     boolean revoked = parent.isRevoked();
     Settings settings = checkedSettings(how);
     int number = parent.nextSplit();
-    boolean shares = !revoked && new SplitSharePolicy(parent).isForSplit(how.share(), settings);
+    SplitSharePolicy policy = new SplitSharePolicy(parent);
+    int vote = revoked ? SplitSharePolicy.OWN : policy.vote(how.share(), settings);
     String choosing = TuningSettings.of(settings, parent.device().kind()).text();
-    Call mine = new Call(color, key, shares, choosing, parent.rank());
+    Call mine = new Call(color, key, vote, choosing, parent.rank());
     List<byte[]> all =
         revoked
             ? gatherAfterRevocation("/split %d/colors".formatted(number), mine.toBytes())
@@ -131,7 +133,9 @@ public final class ChildCommunicators {
     calls.forEach(calls.get(0)::checkSettings);
     List<Integer> ranks = calls.stream().map(Call::rank).toList();
     String label = "/split %d.%d".formatted(number, color);
-    return Optional.of(make(label, ranks, how, calls.stream().allMatch(Call::shares)));
+    HostLayout hosts = HostLayout.of(ranks.stream().map(parent.members().peers()::get).toList());
+    int least = calls.stream().mapToInt(Call::vote).min().orElseThrow();
+    return Optional.of(make(label, ranks, how, policy.isShared(least, hosts)));
   }
 
   /** All ranks' bytes; over connections of their own, since those of the parent have failed. */

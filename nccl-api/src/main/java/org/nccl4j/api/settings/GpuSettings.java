@@ -65,7 +65,8 @@ public final class GpuSettings {
           "The connections of a split, if the program does not choose. 0: its own, with tens of MiB"
               + " of GPU memory, and parent and split can run at the same time. 1: its parent's,"
               + " without device memory, and operations of both run one after the other. 2: as 1,"
-              + " but a split on GPUs gets its own if it would have NVLS with them.");
+              + " but a split on GPUs gets its own if it would have NVLS with them, which needs 3 ranks"
+              + " on each machine unless a setting asks for NVLS.");
 
   public static final Setting<Boolean> NCCL4J_P2P_CHECK =
       Setting.flag(

@@ -331,6 +331,24 @@ class DriverMulticastTest {
     assertEquals(0, multicast(ran.calls()), "nothing is made before an operation takes it");
   }
 
+  /** Two ranks use NVLS only if somebody asks for it. */
+  @ParameterizedTest
+  @CsvSource({"2, 0", "1, 1"})
+  void aSplitIntoPairsSharesUnlessPairsUseIt(int enable, int own) throws Exception {
+    Map<String, String> settings = new HashMap<>(switched(4, true));
+    settings.put("JAVA_TOOL_OPTIONS", "-Dnccl4j.also=pairs");
+    settings.put("NCCL_NVLS_ENABLE", Integer.toString(enable));
+    settings.put("NCCL_DEBUG", "INFO");
+    Ran ran = run(settings);
+    String line = ran.output().lines().filter(l -> l.startsWith("a pair holds ")).findFirst().get();
+    assertEquals(own == 1, !line.equals("a pair holds 0 bytes"), ran.output());
+    assertEquals(
+        own == 1,
+        ran.output().contains("have their own connections: on rank 0 it has NVLS"),
+        ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
   /** By switches of GPUs from 10.0 on, whose kernels are loaded with the communicator. */
   @ParameterizedTest
   @CsvSource({"90, false", "100, true", "103, true"})

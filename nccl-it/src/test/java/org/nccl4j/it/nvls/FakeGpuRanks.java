@@ -42,6 +42,7 @@ final class FakeGpuRanks {
     switch (System.getProperty("nccl4j.also", "")) {
       case "alone" -> OtherGpuRanks.alone(devices.get(0));
       case "splits" -> OtherGpuRanks.splits(devices);
+      case "pairs" -> OtherGpuRanks.pairs(devices);
       case "compared" -> OtherGpuRanks.compared(devices);
       case "registered" -> OtherGpuRanks.registered(devices);
       case "large" -> OtherGpuRanks.large(ranks);

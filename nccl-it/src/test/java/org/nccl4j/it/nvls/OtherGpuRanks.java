@@ -84,6 +84,17 @@ final class OtherGpuRanks {
     }
   }
 
+  /** Splits of two ranks each. */
+  static void pairs(List<Device> devices) {
+    List<Communicator> ranks = Communicator.initAll(devices);
+    Communicator[] made = new Communicator[ranks.size()];
+    together(
+        ranks, rank -> made[rank.rank()] = rank.split(rank.rank() / 2, rank.rank()).orElseThrow());
+    System.out.println("a pair holds " + held(List.of(made)));
+    List.of(made).forEach(Communicator::close);
+    ranks.forEach(Communicator::close);
+  }
+
   /** Memory that splits use cannot be suspended. */
   private static void suspend(List<Communicator> ranks) {
     together(

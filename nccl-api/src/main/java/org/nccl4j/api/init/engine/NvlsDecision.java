@@ -42,6 +42,11 @@ record NvlsDecision(boolean wanted, String refusal) {
         refusal == null && !wanted ? unaskedRefusal(peers.size(), hosts, switchChannels) : refusal);
   }
 
+  /** The fewest ranks of a machine that may use NVLS, by the offer of one of them. */
+  static int fewestRanks(Offer offer) {
+    return offer.form().isEmpty() ? Integer.MAX_VALUE : offer.wanted() ? 2 : FEWEST;
+  }
+
   /** A rank's offer. */
   static Offer offer(Optional<MulticastProvider> provider, Device device, Settings settings) {
     return provider.map(by -> by.offer(device, settings)).orElseGet(() -> absent(settings));

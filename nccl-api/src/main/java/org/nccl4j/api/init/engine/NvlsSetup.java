@@ -23,6 +23,7 @@ import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.WindowMulticast;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.MulticastObject.Form;
@@ -65,6 +66,16 @@ public final class NvlsSetup implements AutoCloseable {
   /** Returns the setup of a communicator without NVLS. */
   public static NvlsSetup none() {
     return new NvlsSetup(null, null);
+  }
+
+  /**
+   * The fewest ranks on each machine with which a communicator uses NVLS.
+   *
+   * @param device of one of the ranks
+   */
+  public static int fewestRanks(Device device, Settings settings) {
+    return NvlsDecision.fewestRanks(
+        NvlsDecision.offer(TransportRegistry.multicast(), device, settings));
   }
 
   /**

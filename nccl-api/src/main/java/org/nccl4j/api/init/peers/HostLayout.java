@@ -42,6 +42,11 @@ public record HostLayout(List<List<Integer>> ranks) {
     return ranks.stream().mapToInt(List::size).max().orElse(0);
   }
 
+  /** Ranks of the host that has fewest. */
+  public int fewestRanks() {
+    return ranks.stream().mapToInt(List::size).min().orElse(0);
+  }
+
   /** As {@link RankPlacement#sharingSlots}. */
   public int sharingSlots(boolean late) {
     int all = ranks.stream().mapToInt(List::size).sum();
