@@ -455,6 +455,14 @@ public enum Algorithm {
     };
   }
 
+  /**
+   * True if an operation is slow unless its buffers lie alike in packs of 16 bytes: other data are
+   * combined rank by rank.
+   */
+  public boolean needsAlike(Operation operation) {
+    return this == DIRECT_NVLS && operation == Operation.ALL_REDUCE;
+  }
+
   /** True if what one rank writes to the output would be taken for another rank's input. */
   public boolean needsApart(Operation operation) {
     return this == COPY_ENGINE && operation.reduces()

@@ -16,10 +16,14 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /** Finds the windows that the buffers of operations lie in. Used by one thread at a time. */
 public final class BufferWindows {
+  /** Bytes of the switch's loads and stores. */
+  private static final int PACK = 16;
+
   private final KernelCommunicator kernels;
   private final WindowRegistry windows;
   private final int nRanks;
@@ -37,6 +41,7 @@ public final class BufferWindows {
     private RegisteredWindow from;
     private RegisteredWindow to;
     private boolean overlaps;
+    private boolean askew;
 
     /** The window that the send buffer lies in; null where there is none. */
     @HotPath
@@ -54,6 +59,12 @@ public final class BufferWindows {
     @HotPath
     boolean overlaps() {
       return overlaps;
+    }
+
+    /** True if the buffers lie differently in packs, and the operation has use for others. */
+    @HotPath
+    boolean askew() {
+      return askew;
     }
   }
 
@@ -151,6 +162,11 @@ public final class BufferWindows {
             && found.to != null
             && send.address() < recv.address() + recvs
             && recv.address() < send.address() + sends;
+    found.askew =
+        found.from != null
+            && found.to != null
+            && Algorithm.DIRECT_NVLS.needsAlike(operation)
+            && (send.address() & PACK - 1) != (recv.address() & PACK - 1);
     return found;
   }
 
@@ -170,7 +186,7 @@ public final class BufferWindows {
   BufferReach reach(Found of, boolean later) {
     boolean covers = later && windows.mayBeCovered();
     return new BufferReach(
-        by(of.from, covers), by(of.to, covers), of.overlaps, windows.isCovered());
+        by(of.from, covers), by(of.to, covers), of.overlaps, of.askew, windows.isCovered());
   }
 
   private static BufferReach.By by(RegisteredWindow window, boolean covers) {
@@ -183,7 +199,8 @@ public final class BufferWindows {
         windows.hasSpace() && !windows.isCovered() && !windows.mayBeCovered()
             ? BufferReach.By.PEERS
             : BufferReach.By.MULTICAST;
-    return new BufferReach(best, best, /* overlaps= */ false, windows.isCovered());
+    return new BufferReach(
+        best, best, /* overlaps= */ false, /* askew= */ false, windows.isCovered());
   }
 
   @HotPath

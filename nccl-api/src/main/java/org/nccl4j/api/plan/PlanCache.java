@@ -22,6 +22,7 @@ final class PlanCache {
    * @param from the window that the send buffer lies in; null where there is none
    * @param to likewise of the receive buffer
    * @param overlaps whether the buffers overlap in their windows
+   * @param askew whether they lie differently in packs
    * @param plan null for an operation that goes over connections instead
    */
   record Entry(
@@ -30,6 +31,7 @@ final class PlanCache {
       RegisteredWindow from,
       RegisteredWindow to,
       boolean overlaps,
+      boolean askew,
       KernelPlan plan) {}
 
   private final Entry[] entries = new Entry[2 * PLACES];
@@ -48,12 +50,21 @@ final class PlanCache {
   /** Keeps the plan of a shape on any buffers. */
   KernelPlan put(long shape, long count, KernelPlan plan) {
     int place = place(CallShape.hash(shape, count));
-    return put(place, new Entry(shape, count, null, null, /* overlaps= */ false, plan)).plan;
+    return put(
+            place,
+            new Entry(shape, count, null, null, /* overlaps= */ false, /* askew= */ false, plan))
+        .plan;
   }
 
   /** The decision of a shape on buffers in windows, or null. */
   @HotPath
-  Entry find(long shape, long count, RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
+  Entry find(
+      long shape,
+      long count,
+      RegisteredWindow from,
+      RegisteredWindow to,
+      boolean overlaps,
+      boolean askew) {
     int place = PLACES + place(hash(shape, count, from, to));
     for (int each = 0; each < 2; each++) {
       Entry entry = entries[place ^ each];
@@ -62,7 +73,8 @@ final class PlanCache {
           && entry.shape == shape
           && entry.from == from
           && entry.to == to
-          && entry.overlaps == overlaps) {
+          && entry.overlaps == overlaps
+          && entry.askew == askew) {
         return entry;
       }
     }

@@ -196,7 +196,7 @@ public final class Planner {
       return plan(shape, count);
     }
     BufferWindows.Found in = windows.find(shape, send, recv, count);
-    PlanCache.Entry known = cache.find(shape, count, in.from(), in.to(), in.overlaps());
+    PlanCache.Entry known = cache.find(shape, count, in.from(), in.to(), in.overlaps(), in.askew());
     if (known == null) {
       known = decide(shape, count, in);
     }
@@ -211,7 +211,8 @@ public final class Planner {
   /** Decides on an operation on buffers in windows that was not called before. */
   private PlanCache.Entry decide(long shape, long count, BufferWindows.Found in) {
     KernelPlan plan = makeBetweenWindows(shape, count, in);
-    return cache.put(new PlanCache.Entry(shape, count, in.from(), in.to(), in.overlaps(), plan));
+    return cache.put(
+        new PlanCache.Entry(shape, count, in.from(), in.to(), in.overlaps(), in.askew(), plan));
   }
 
   /**

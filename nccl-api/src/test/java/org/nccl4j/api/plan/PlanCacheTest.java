@@ -58,11 +58,13 @@ class PlanCacheTest {
     KernelPlan plan = cache.put(SHAPE, COUNTS.get(0), plan());
     List<PlanCache.Entry> decisions = new ArrayList<>();
     for (long count : COUNTS.subList(0, 2)) {
-      decisions.add(cache.put(new PlanCache.Entry(SHAPE, count, null, null, false, plan())));
+      decisions.add(cache.put(new PlanCache.Entry(SHAPE, count, null, null, false, false, plan())));
     }
     for (int each = 0; each < 2; each++) {
-      assertSame(decisions.get(each), cache.find(SHAPE, COUNTS.get(each), null, null, false));
-      assertNull(cache.find(SHAPE, COUNTS.get(each), null, null, true));
+      assertSame(
+          decisions.get(each), cache.find(SHAPE, COUNTS.get(each), null, null, false, false));
+      assertNull(cache.find(SHAPE, COUNTS.get(each), null, null, false, true));
+      assertNull(cache.find(SHAPE, COUNTS.get(each), null, null, true, false));
     }
     assertSame(plan, cache.find(SHAPE, COUNTS.get(0)));
     assertEquals(List.of(), discarded);

@@ -296,6 +296,19 @@ class DriverMulticastTest {
     assertEquals(0, launches(ran), "none by slots");
   }
 
+  /** In place only buffers that lie alike in packs are fast. */
+  @ParameterizedTest
+  @CsvSource({"16, true", "4, false"})
+  void buffersThatLieDifferentlyGoByOtherAlgorithms(int skew, boolean inPlace) throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    String large = "-Dnccl4j.also=large -Dnccl4j.windows=true -Dnccl4j.skew=";
+    Ran ran = large(Map.of("JAVA_TOOL_OPTIONS", large + skew));
+    assertTrue(ran.output().contains("NVLink SHARP is used, because"), ran.output());
+    assertEquals(inPlace ? 0 : 2 * 4, launches(ran), "through slots");
+    assertEquals(0, ran.warnings(), ran.output());
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+  }
+
   /** They work without where the driver does not take them. */
   @Test
   void windowsThatCannotBeBoundLateAreOneWarning() throws Exception {

@@ -182,21 +182,24 @@ final class OtherGpuRanks {
     ranks.forEach(Communicator::close);
   }
 
+  /** Of each rank's memory of large operations. */
+  private static final long BYTES = 128 << 20;
+
   /**
    * One thread drives all ranks: small operations, then, after an allocation that can be told,
    * large ones one rank after the other, in a group, and in a capture.
    */
   static void large(List<Communicator> ranks) {
-    int count = 32 << 20;
+    int skew = Integer.getInteger("nccl4j.skew", 0); // bytes from one buffer to the other
+    int count = skew == 0 ? 32 << 20 : (16 << 20) - skew;
     boolean inWindows = Boolean.getBoolean("nccl4j.windows");
     List<DeviceMemory> memories = new ArrayList<>();
     List<DeviceStream> streams = new ArrayList<>();
     for (Communicator rank : ranks) {
-      memories.add(
-          inWindows ? rank.device().memAlloc(4L * count) : rank.device().allocate(4L * count));
+      memories.add(inWindows ? rank.device().memAlloc(BYTES) : rank.device().allocate(BYTES));
       streams.add(rank.device().createStream());
     }
-    List<Window> windows = inWindows ? register(ranks, memories, 4L * count) : List.of();
+    List<Window> windows = inWindows ? register(ranks, memories, BYTES) : List.of();
     for (Communicator rank : ranks) {
       sum(rank, memories.get(rank.rank()), memories.get(rank.rank()), streams.get(rank.rank()));
     }
@@ -205,8 +208,9 @@ final class OtherGpuRanks {
         () -> {
           for (Communicator rank : ranks) {
             DeviceMemory memory = memories.get(rank.rank());
+            DeviceMemory to = skew == 0 ? memory : memory.slice(BYTES / 2 + skew, BYTES / 2 - skew);
             rank.allReduce(
-                memory, memory, count, DataType.FLOAT32, RedOp.SUM, streams.get(rank.rank()));
+                memory, to, count, DataType.FLOAT32, RedOp.SUM, streams.get(rank.rank()));
           }
         };
     if (Boolean.getBoolean("nccl4j.captured")) {

@@ -10,9 +10,10 @@ import org.nccl4j.operation.Operation;
  * @param send of the send buffer
  * @param recv of the receive buffer
  * @param overlaps whether the buffers overlap in their windows
+ * @param askew whether the buffers lie differently in packs of 16 bytes
  * @param covered whether one access reaches the library's own window on all ranks
  */
-public record BufferReach(By send, By recv, boolean overlaps, boolean covered) {
+public record BufferReach(By send, By recv, boolean overlaps, boolean askew, boolean covered) {
   /**
    * The ranks that can address a buffer: its rank, each other rank too, or all ranks' buffers with
    * one access.
@@ -34,7 +35,8 @@ public record BufferReach(By send, By recv, boolean overlaps, boolean covered) {
     return (send.compareTo(least) >= 0 || !algorithm.needsSend(operation))
         && (recv.compareTo(least) >= 0 || !algorithm.needsRecv(operation))
         && (covered || !(algorithm.isMulticast() && lines))
-        && !(algorithm.needsApart(operation) && mayOverlap());
+        && !(algorithm.needsApart(operation) && mayOverlap())
+        && !(algorithm.needsAlike(operation) && askew);
   }
 
   /**

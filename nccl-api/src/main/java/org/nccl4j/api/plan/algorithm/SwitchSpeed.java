@@ -30,6 +30,7 @@ public record SwitchSpeed(double gigabytes, boolean isEarly) {
           BufferReach.By.MULTICAST,
           BufferReach.By.MULTICAST,
           /* overlaps= */ false,
+          /* askew= */ false,
           /* covered= */ false);
 
   /** Returns the speed to count with where another one is predicted. */

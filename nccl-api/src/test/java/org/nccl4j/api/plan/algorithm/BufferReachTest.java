@@ -12,7 +12,7 @@ import org.nccl4j.operation.Operation;
 /** The algorithms that work on buffers in windows. */
 class BufferReachTest {
   private static boolean allows(By send, By recv, boolean overlaps, Operation operation) {
-    return new BufferReach(send, recv, overlaps, /* covered= */ false)
+    return new BufferReach(send, recv, overlaps, /* askew= */ false, /* covered= */ false)
         .allows(Algorithm.DIRECT_ONE_SHOT, operation);
   }
 
@@ -25,5 +25,16 @@ class BufferReachTest {
       assertTrue(allows(By.PEERS, recv, false, Operation.REDUCE));
     }
     assertFalse(allows(By.OWN, By.PEERS, false, Operation.ALL_REDUCE));
+  }
+
+  /** The switch combines packs, and gives them out where they lie alike. */
+  @Test
+  void nvlsInPlaceSumsBuffersThatLieAlike() {
+    for (boolean askew : new boolean[] {false, true}) {
+      BufferReach reach = new BufferReach(By.MULTICAST, By.MULTICAST, false, askew, false);
+      assertEquals(!askew, reach.allows(Algorithm.DIRECT_NVLS, Operation.ALL_REDUCE));
+      assertTrue(reach.allows(Algorithm.DIRECT_TWO_SHOT, Operation.ALL_REDUCE));
+      assertTrue(reach.allows(Algorithm.DIRECT_NVLS, Operation.REDUCE_SCATTER));
+    }
   }
 }

@@ -27,6 +27,7 @@ final class ChosenTimes {
             BufferReach.By.PEERS,
             BufferReach.By.PEERS,
             /* overlaps= */ false,
+            /* askew= */ false,
             /* covered= */ false);
     return new AlgorithmSelector(costs, AlgorithmFilter.ALL)
         .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM, windows);

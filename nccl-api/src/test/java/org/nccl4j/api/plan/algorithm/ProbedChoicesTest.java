@@ -60,7 +60,8 @@ class ProbedChoicesTest {
             .with(probe(ChosenTimes.profile(H200, 2).costs(), 2, 1000))
             .costs();
     assertTrue(probed.makesSpaceAhead());
-    BufferReach outside = new BufferReach(BufferReach.By.OWN, BufferReach.By.OWN, false, false);
+    BufferReach outside =
+        new BufferReach(BufferReach.By.OWN, BufferReach.By.OWN, false, false, false);
     AlgorithmChoice choice =
         new AlgorithmSelector(probed, AlgorithmFilter.ALL)
             .choose(Operation.ALL_REDUCE, 4096, DataType.FLOAT32, RedOp.SUM, outside);
