@@ -237,7 +237,7 @@ public final class Planner {
 
   /** The most blocks of a kernel that waits for no other rank; 0 for no limit. */
   public int mostLocalBlocks() {
-    return rules.ctas.mostOfDevice();
+    return rules.ctas.mostOfLocal();
   }
 
   /**

@@ -53,9 +53,10 @@ public final class PlanSettings {
           0,
           3,
           "0: collectives of 4 MiB and more use the fewest blocks within 3 % of the least time,"
-              + " where these were measured. 1 (NCCL's EFFICIENCY): operations of all sizes"
+              + " where these are known. 1 (NCCL's EFFICIENCY): operations of all sizes"
               + " use few blocks: at most 12 between windows, also of exchanges with experts and"
-              + " ragged ones, and 24 channels over connections and of NVLS. Collectives between"
+              + " ragged ones, 24 channels over connections and of NVLS, and 24 blocks of kernels in"
+              + " a rank's own memory, as of quantised sums. Collectives between"
               + " windows then start only after the previous operation has ended, and large"
               + " operations take up to a third longer. 2 (ZERO): copy engines execute"
               + " operations on windows that only move data, without a kernel, and sends and"

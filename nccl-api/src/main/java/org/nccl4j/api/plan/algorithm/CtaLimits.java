@@ -28,7 +28,10 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
    */
   private static final int SPARING_BLOCKS = 12;
 
-  /** Most channels of sparing operations in Simple, through slots, and of sends and receives. */
+  /**
+   * Most channels of sparing operations in Simple, through slots, and of sends and receives; and
+   * blocks of sparing kernels in a rank's own memory.
+   */
   private static final int SPARING_CHANNELS = 24;
 
   /** Limits of operations that take the blocks of the best time. */
@@ -111,6 +114,11 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
     boolean limited = blocks == 0 ? !fewer && most != 0 : blocks != (fewer ? spared : best);
     return "  blocks: %s (%s%s)%n"
         .formatted(number, reason, limited ? ", within NCCL_MIN_CTAS and NCCL_MAX_CTAS" : "");
+  }
+
+  /** Most blocks of a kernel that waits for no other rank; 0 for no limit. */
+  public int mostOfLocal() {
+    return sparing ? limit(SPARING_CHANNELS) : mostOfDevice();
   }
 
   /** Most blocks where the device chooses their number; 0 for no limit. */

@@ -67,6 +67,9 @@ class CtaLimitsTest {
         0, sparing.limit(0, 0, false, 1), "left to the device, which takes at most as many");
     assertEquals(12, sparing.mostOfDevice(0, /* slots= */ false, 1));
     assertEquals(12, sparing.channels(SENDRECV));
+    assertEquals(24, sparing.mostOfLocal());
+    assertEquals(4, new CtaLimits(1, 4, 64, /* sparing= */ true).mostOfLocal());
+    assertEquals(0, new CtaLimits(1, 64, 64).mostOfLocal());
   }
 
   @Test
