@@ -214,6 +214,14 @@ public final class CommTopology {
         .min();
   }
 
+  /** Returns GB/s that the NVLinks of the GPU with the most carry one way; 0 without NVLink. */
+  public double nvlinkGigabytes() {
+    return places.values().stream()
+        .mapToDouble(place -> nvlinkGigabytes(place.gpu))
+        .max()
+        .orElse(0);
+  }
+
   private static double nvlinkGigabytes(Node gpu) {
     return gpu.parentDevice().links().stream()
         .filter(link -> link.type() == LinkType.NVL)

@@ -169,7 +169,7 @@ public record CommunicatorProfile(
   private CostModel betweenWindows(CostModel connections) {
     return kind == Device.Kind.HOST
         ? new HostWindowCosts(connections, nRanks, cores)
-        : GpuWindowCosts.of(model, nRanks).over(connections, reach && nvlink);
+        : GpuWindowCosts.of(model, nRanks).over(connections, reach && nvlink, topology);
   }
 
   private CostModel overConnections() {

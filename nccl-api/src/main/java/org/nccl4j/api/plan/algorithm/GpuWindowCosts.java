@@ -11,6 +11,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.cluster.CommTopology;
 
 /**
  * Costs between windows on GPUs: those measured for the model and the number of ranks ({@link
@@ -76,9 +77,13 @@ final class GpuWindowCosts {
    * These costs between windows, and a model's over connections.
    *
    * @param nvlink whether every GPU reaches every other over NVLink
+   * @param topology of the GPUs, where it is known
    */
-  CostModel over(CostModel base, boolean nvlink) {
-    return nvlink && !areMeasured() ? new UnmeasuredWindowCosts(base, nRanks) : new Overlay(base);
+  CostModel over(CostModel base, boolean nvlink, Optional<CommTopology> topology) {
+    return nvlink && !areMeasured()
+        ? new UnmeasuredWindowCosts(
+            base, nRanks, topology.map(CommTopology::nvlinkGigabytes).orElse(0.0))
+        : new Overlay(base);
   }
 
   /** A model's algorithms, and those between windows that the CUDA device has without multicast. */
@@ -181,7 +186,7 @@ final class GpuWindowCosts {
   }
 
   /** The fewest blocks that are as good, as measured for the next smaller size; 0 for none. */
-  private int fewestBlocks(Operation operation, Algorithm algorithm, long bytes) {
+  int fewestBlocks(Operation operation, Algorithm algorithm, long bytes) {
     TreeMap<Long, Integer> few = find(fewest, operation, algorithm);
     if (few == null) {
       return 0;

@@ -5,6 +5,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.system.Bandwidths;
 
 /**
  * Costs between windows on GPUs over NVLink without measured times. An algorithm between windows
@@ -15,8 +16,9 @@ import org.nccl4j.operation.Protocol;
  *
  * @param base the costs over connections
  * @param nRanks ranks
+ * @param links GB/s that the NVLinks of a GPU carry one way; 0 if not known
  */
-record UnmeasuredWindowCosts(CostModel base, int nRanks) implements CostOverlay {
+record UnmeasuredWindowCosts(CostModel base, int nRanks, double links) implements CostOverlay {
   /**
    * A ratio to the time of few bytes by one-shot in lines, and a ratio to the time of further
    * bytes.
@@ -25,6 +27,9 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks) implements CostOverlay 
 
   /** The GPU on which the ratios were measured. */
   private static final String LIKE = "NVIDIA H200";
+
+  /** GB/s that its 18 NVLinks carry one way, as topologies have them. */
+  private static final double LINKS_OF_LIKE = 18 * Bandwidths.nvLink(90);
 
   private static final double LINE_LATENCY = 0.57;
   private static final double LINE_PEER = 0.05;
@@ -92,6 +97,21 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks) implements CostOverlay 
         ? GpuWindowCosts.of(LIKE, nRanks)
             .blocks(operation, choice.algorithm(), bytes / operation.wholes(nRanks))
         : base.channels(operation, choice, bytes);
+  }
+
+  /**
+   * Fewest blocks as measured on H200, and more where the links carry more: a multiprocessor stores
+   * over NVLink as fast as there. Where they carry less, as many: older multiprocessors are slower.
+   */
+  @Override
+  public int fewestChannels(Operation operation, AlgorithmChoice choice, long bytes) {
+    if (!choice.algorithm().isBetweenWindows()) {
+      return base.fewestChannels(operation, choice, bytes);
+    }
+    int there =
+        GpuWindowCosts.of(LIKE, nRanks)
+            .fewestBlocks(operation, choice.algorithm(), bytes / operation.wholes(nRanks));
+    return (int) Math.round(there * Math.max(1, links / LINKS_OF_LIKE));
   }
 
   private Protocol line() {

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -109,7 +110,8 @@ class CtaLimitsTest {
                 MeasuredCosts.find("NVIDIA H200", 2)
                     .orElseThrow()
                     .over(new GpuCostModel(2, /* reach= */ true, /* nvlink= */ true)),
-                true);
+                true,
+                Optional.empty());
     assertSame(base, new CtaLimits(1, 64, 64).costs(base, 2));
     CostModel sparing = new CtaLimits(1, 64, 64, /* sparing= */ true).costs(base, 2);
     assertTrue(

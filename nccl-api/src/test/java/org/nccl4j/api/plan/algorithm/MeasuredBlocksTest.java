@@ -3,6 +3,7 @@ package org.nccl4j.api.plan.algorithm;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -16,7 +17,7 @@ class MeasuredBlocksTest {
   private static CostModel costs(int nRanks) {
     CostModel base = new GpuCostModel(nRanks, /* reach= */ true, /* nvlink= */ true);
     return GpuWindowCosts.of(MODEL, nRanks)
-        .over(MeasuredCosts.find(MODEL, nRanks).orElseThrow().over(base), true);
+        .over(MeasuredCosts.find(MODEL, nRanks).orElseThrow().over(base), true, Optional.empty());
   }
 
   private static AlgorithmChoice by(Algorithm algorithm) {

@@ -11,10 +11,12 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.nccl4j.device.Device;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.cluster.CommTopology;
 
 /** Costs between windows of GPUs that were never measured. */
@@ -51,7 +53,7 @@ class UnmeasuredWindowCostsTest {
   @ParameterizedTest(name = "{0} ranks, {1}")
   @MethodSource("bases")
   void choosesNearlyAsMeasured(int nRanks, String kind, CostModel base) {
-    CostModel modelled = new UnmeasuredWindowCosts(base, nRanks);
+    CostModel modelled = new UnmeasuredWindowCosts(base, nRanks, /* links= */ 0);
     CostModel measured = measured(nRanks);
     double mean = ChosenTimes.meanOfLeast(modelled, measured, MEASURED, 1.6);
     assertTrue(mean < 1.05, kind + ": chosen times are " + mean + " of the least");
@@ -80,6 +82,18 @@ class UnmeasuredWindowCostsTest {
           ChosenTimes.choose(costs, Operation.REDUCE_SCATTER, bytes).algorithm().isBetweenWindows(),
           bytes + " bytes");
     }
+  }
+
+  /** Twice the links need twice the blocks; half of them, of slower multiprocessors, as many. */
+  @ParameterizedTest
+  @CsvSource({"90, 18, 16", "100, 18, 31", "80, 12, 16", "90, 4, 16"})
+  void fewBlocksFillTheLinks(int architecture, int links, int blocks) {
+    CostModel costs =
+        unmeasured(2, true, TopologyCostModelTest.topology(1, 2, architecture, links));
+    AlgorithmChoice direct =
+        new AlgorithmChoice(Algorithm.DIRECT_ONE_SHOT, Protocol.SIMPLE, /* microseconds= */ 1);
+    assertEquals(blocks, costs.fewestChannels(Operation.ALL_GATHER, direct, 16 << 20));
+    assertEquals(0, costs.fewestChannels(Operation.ALL_GATHER, direct, 1 << 10), "small");
   }
 
   /** Kernels' loads over PCIe were never measured. */
