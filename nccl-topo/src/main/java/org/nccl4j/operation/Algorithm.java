@@ -1,6 +1,7 @@
 package org.nccl4j.operation;
 
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
@@ -322,14 +323,27 @@ public enum Algorithm {
     return BETWEEN_WINDOWS;
   }
 
+  /** The algorithm on multicast windows of a table's line, if it is of one. */
+  public static Optional<Algorithm> ofMulticast(String name, String protocol) {
+    return BETWEEN_WINDOWS.stream()
+        .filter(Algorithm::isMulticast)
+        .filter(way -> way.inTables().equals(name) && way.protocol().label().equals(protocol))
+        .findFirst();
+  }
+
   /** The algorithms over connections that combine every element in the order of the ranks. */
   public static List<Algorithm> inRankOrder() {
     return STRAIGHT;
   }
 
-  /** The name in NCCL_ALGO, in tables and in JSON. */
+  /** The name in NCCL_ALGO and in JSON. */
   public String label() {
     return label;
+  }
+
+  /** The name in tables of times, where NVLS in place differs from NVLS through slots. */
+  public String inTables() {
+    return this == DIRECT_NVLS ? "DirectNVLS" : label;
   }
 
   /** True if it can do an operation at all, on some device. */

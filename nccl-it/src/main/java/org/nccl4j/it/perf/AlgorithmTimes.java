@@ -58,13 +58,10 @@ final class AlgorithmTimes implements AutoCloseable {
   private static final ChosenAlgorithm MEASURE =
       new ChosenAlgorithm(Algorithm.RING, Protocol.SIMPLE);
 
-  /** NVLS has a line of its own among the algorithms. */
-  private static final List<Algorithm> DIRECT =
-      Algorithm.betweenWindows().stream().filter(way -> way != Algorithm.DIRECT_NVLS).toList();
-
   private static final String NOT_DIRECT =
-      Stream.concat(DIRECT.stream(), Stream.of(Algorithm.RAILS))
+      Stream.concat(Algorithm.betweenWindows().stream(), Stream.of(Algorithm.RAILS))
           .map(Algorithm::label)
+          .distinct()
           .collect(Collectors.joining(",", "^", ""));
 
   /**
@@ -79,10 +76,19 @@ final class AlgorithmTimes implements AutoCloseable {
   private final List<Communicator> ranks;
   private final List<DeviceMemory> sends = new ArrayList<>();
   private final List<DeviceMemory> recvs = new ArrayList<>();
+
+  /** Outside of windows, sends before receives; empty until they are needed. */
+  private final List<DeviceMemory> outside = new ArrayList<>();
+
   private final List<DeviceStream> streams = new ArrayList<>();
 
   /** One for each rank. */
   private final List<ExecutorService> threads = new ArrayList<>();
+
+  /** The buffers of the way that is measured; set while no rank's thread works. */
+  private List<DeviceMemory> from = sends;
+
+  private List<DeviceMemory> to = recvs;
 
   private final CyclicBarrier barrier;
   private final Optional<String> noWindows;
@@ -194,7 +200,7 @@ final class AlgorithmTimes implements AutoCloseable {
                   .formatted(
                       inTable,
                       operation.label(),
-                      way.algorithm().label(),
+                      way.algorithm().inTables(),
                       way.protocol().label(),
                       points));
         }
@@ -218,7 +224,7 @@ final class AlgorithmTimes implements AutoCloseable {
         ways.add(new ChosenAlgorithm(Algorithm.RAILS, Protocol.SIMPLE));
       }
     }
-    for (Algorithm way : DIRECT) {
+    for (Algorithm way : Algorithm.betweenWindows()) {
       ways.add(new ChosenAlgorithm(way, way.protocol()));
     }
     return ways;
@@ -237,11 +243,13 @@ final class AlgorithmTimes implements AutoCloseable {
     for (Communicator rank : ranks) {
       ways.add(rank.withOptions(options));
     }
+    // NVLS has one name over connections and in place: buffers in windows have it in place.
+    boolean plain = way.algorithm().isNvls() && noWindows.isEmpty();
     TreeMap<Long, Double> points = new TreeMap<>();
     for (long bytes = least; bytes <= most; bytes *= 4) {
       long count = bytes / DataType.FLOAT32.bytes() / operation.wholes(ranks.get(0).nRanks());
-      if (count > 0 && isTaken(ways.get(0), operation, way, count)) {
-        double time = median(ways, operation, count);
+      if (count > 0 && isTaken(ways.get(0), operation, way, count, plain)) {
+        double time = median(ways, operation, count, plain);
         points.put(bytes, time);
         best.merge(bytes, time, Math::min);
         if (isHopeless(time, best.get(bytes))) {
@@ -261,18 +269,25 @@ final class AlgorithmTimes implements AutoCloseable {
     return way.algorithm() == Algorithm.PAIRWISE || way.algorithm() == Algorithm.RAILS;
   }
 
-  /**
-   * True if there is the way for that size. Names are compared, because NVLS has the same name over
-   * connections and between windows.
-   */
+  /** True if there is the way for that size. */
   private static boolean isTaken(
-      Communicator rank, Operation operation, ChosenAlgorithm way, long count) {
-    ChosenAlgorithm decided = rank.chosenAlgorithmInWindows(operation, count, DataType.FLOAT32);
-    return decided.algorithm().label().equals(way.algorithm().label())
+      Communicator rank, Operation operation, ChosenAlgorithm way, long count, boolean plain) {
+    ChosenAlgorithm decided =
+        plain
+            ? rank.chosenAlgorithm(operation, count, DataType.FLOAT32)
+            : rank.chosenAlgorithmInWindows(operation, count, DataType.FLOAT32);
+    return decided.algorithm() == way.algorithm()
         && (decided.protocol() == way.protocol() || isExchange(way));
   }
 
-  private double median(List<Communicator> ways, Operation operation, long count) {
+  private double median(List<Communicator> ways, Operation operation, long count, boolean plain) {
+    if (plain && outside.isEmpty()) {
+      for (int memory = 0; memory < 2 * ranks.size(); memory++) {
+        outside.add(ranks.get(memory % ranks.size()).device().memAlloc(most));
+      }
+    }
+    from = plain ? outside.subList(0, ranks.size()) : sends;
+    to = plain ? outside.subList(ranks.size(), 2 * ranks.size()) : recvs;
     double cold = time(ways, operation, count, 1);
     int warmUp = (int) Math.max(1, Math.min(WARM_UP, ROUND_MICROSECONDS / cold));
     time(ways, operation, count, warmUp);
@@ -330,7 +345,7 @@ final class AlgorithmTimes implements AutoCloseable {
     }
     long start = System.nanoTime();
     for (int call = 0; call < calls; call++) {
-      call(way, sends.get(rank), recvs.get(rank), operation, count, stream);
+      call(way, from.get(rank), to.get(rank), operation, count, stream);
     }
     stream.synchronize();
     double time = (System.nanoTime() - start) / 1e3 / calls;
@@ -376,6 +391,7 @@ final class AlgorithmTimes implements AutoCloseable {
     streams.forEach(DeviceStream::close);
     sends.forEach(DeviceMemory::close);
     recvs.forEach(DeviceMemory::close);
+    outside.forEach(DeviceMemory::close);
     agreed.forEach(DeviceMemory::close);
   }
 }

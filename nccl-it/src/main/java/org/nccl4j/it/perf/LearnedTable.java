@@ -15,7 +15,6 @@ import org.nccl4j.api.plan.trial.TrialTimes.Sample;
 import org.nccl4j.api.plan.trial.TrialTimes.Way;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.operation.Algorithm;
 
 /**
  * A table of costs from the trials of a job's ranks.
@@ -118,14 +117,11 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
   private static Map<Point, Measured> measured(Collection<Sample> calls) {
     Map<Point, Measured> measured = new LinkedHashMap<>();
     for (Sample call : calls) {
-      if (call.way().algorithm() != Algorithm.DIRECT_NVLS) { // of which a table has no lines
-        Measured at =
-            measured.computeIfAbsent(
-                new Point(call.way(), call.bytes()), missing -> new Measured());
-        at.times.add(call.measured());
-        at.predicted = call.predicted();
-        at.chosen |= call.chosen();
-      }
+      Measured at =
+          measured.computeIfAbsent(new Point(call.way(), call.bytes()), missing -> new Measured());
+      at.times.add(call.measured());
+      at.predicted = call.predicted();
+      at.chosen |= call.chosen();
     }
     return measured;
   }
@@ -133,7 +129,6 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
   private static Map<Way, TreeMap<Long, Double>> predictions(List<TrialTimes> files) {
     Map<Way, TreeMap<Long, Double>> all = new LinkedHashMap<>();
     files.forEach(file -> file.predictions().forEach(all::putIfAbsent));
-    all.keySet().removeIf(way -> way.algorithm() == Algorithm.DIRECT_NVLS);
     return all;
   }
 
@@ -227,7 +222,7 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
                 String.format(
                     Locale.ROOT,
                     "%s %s %.2f us%s",
-                    way.algorithm().label(),
+                    way.algorithm().inTables(),
                     way.protocol().label(),
                     each.getValue().median(),
                     each.getValue().chosen ? " (chosen)" : ""));

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.plan.trial.TrialTimes;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.operation.Algorithm;
@@ -61,6 +62,24 @@ class LearnedTableTest {
             "2 ranks, AllReduce of 4096 bytes: Tree Simple 9.00 us, Ring Simple 20.00 us (chosen)"),
         table.report());
     assertEquals(0, table.share(), "the tried algorithm is faster");
+  }
+
+  /** It has a name of its own there: NCCL_ALGO has one for both. */
+  @Test
+  void nvlsInPlaceHasALine() {
+    TrialTimes.Way inPlace = way(Algorithm.DIRECT_NVLS);
+    List<TrialTimes.Sample> calls = new ArrayList<>();
+    for (int call = 1; call <= 3; call++) {
+      calls.add(new TrialTimes.Sample(0, call, /* chosen= */ true, inPlace, 4096, 5, 8));
+    }
+    TreeMap<Long, Double> predicted = new TreeMap<>(Map.of(1024L, 4.0));
+    TrialTimes file = new TrialTimes(7, "4", "NVIDIA H200", Map.of(inPlace, predicted), calls);
+    LearnedTable table = LearnedTable.of(List.of(file));
+    assertEquals("4 AllReduce DirectNVLS Simple 1024:6.40 4096:8.00", table.lines().get(3));
+    assertEquals(
+        List.of("4 ranks, AllReduce of 4096 bytes: DirectNVLS Simple 8.00 us (chosen)"),
+        table.report());
+    assertTrue(TunedTable.parse("learned", table.lines()).hasTimes("4"));
   }
 
   @Test

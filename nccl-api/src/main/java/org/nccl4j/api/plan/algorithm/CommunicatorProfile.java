@@ -145,7 +145,7 @@ public record CommunicatorProfile(
             nvls,
             spread,
             topology,
-            tuned.flatMap(table -> table.figures(inTables(), model)),
+            tuned.flatMap(table -> table.figuresWithMulticast(inTables(), model)),
             speed);
   }
 

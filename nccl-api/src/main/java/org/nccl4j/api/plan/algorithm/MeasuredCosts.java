@@ -64,7 +64,8 @@ final class MeasuredCosts {
   private static Way way(String[] words) {
     return new Way(
         labelled(Operation.collectives(), Operation::label, words[1]),
-        labelled(Algorithm.overConnections(), Algorithm::label, words[2]),
+        Algorithm.ofMulticast(words[2], words[3])
+            .orElseGet(() -> labelled(Algorithm.overConnections(), Algorithm::label, words[2])),
         labelled(List.of(Protocol.values()), Protocol::label, words[3]));
   }
 

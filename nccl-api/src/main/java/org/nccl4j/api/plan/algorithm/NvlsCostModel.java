@@ -113,15 +113,15 @@ public record NvlsCostModel(
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     if (algorithm.isMulticast()) {
-      return betweenWindows(operation, algorithm, bytes);
+      double predicted = betweenWindows(operation, algorithm, bytes);
+      return predicted < Double.POSITIVE_INFINITY
+          ? measured(operation, algorithm, algorithm.protocol(), bytes).orElse(predicted)
+          : predicted;
     }
     if (!isNvls(algorithm)) {
       return base.microseconds(operation, algorithm, protocol, bytes);
     }
-    OptionalDouble measured =
-        tuned
-            .map(costs -> costs.measured(operation, algorithm, protocol, bytes))
-            .orElse(OptionalDouble.empty());
+    OptionalDouble measured = measured(operation, algorithm, protocol, bytes);
     if (measured.isPresent()) {
       return measured.getAsDouble();
     }
@@ -140,6 +140,13 @@ public record NvlsCostModel(
                 ? carried * bytes / (LINK_GIGABYTES * 1e3)
                 : switchMicroseconds(allReduce, n, bytes));
     return nvls.machines() == 1 ? here : betweenMachines(here, bytes);
+  }
+
+  private OptionalDouble measured(
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    return tuned
+        .map(costs -> costs.measured(operation, algorithm, protocol, bytes))
+        .orElse(OptionalDouble.empty());
   }
 
   /**

@@ -31,8 +31,9 @@ import org.nccl4j.operation.Protocol;
  *
  * <p>The device that it is for; then ranks, collective, algorithm, protocol, and bytes of the whole
  * data with microseconds, ascending. The ranks are those of one host, or hosts, ranks on each and
- * the network between them. The algorithm may be a direct one, for buffers in windows; Pairwise is
- * an operation that consists of sends and receives, and Rails an all-to-all between hosts.
+ * the network between them. The algorithm may be a direct one, for buffers in windows (DirectNVLS
+ * is NVLS in place, and NVLS LL lines by multicast); Pairwise is an operation that consists of
+ * sends and receives, and Rails an all-to-all between hosts.
  *
  * @param file its name, for messages
  * @param device that it is for, as in {@code Device.name()}
@@ -123,9 +124,8 @@ public record TunedTable(String file, String device, List<String> lines) {
     return Operation.ofAllRanks().stream().anyMatch(o -> o.label().equals(words[1]))
         && (isExchange(words)
             || Algorithm.betweenWindows().stream()
-                .filter(way -> way != Algorithm.DIRECT_NVLS)
                 .anyMatch(
-                    w -> w.label().equals(words[2]) && w.protocol().label().equals(words[3])));
+                    w -> w.inTables().equals(words[2]) && w.protocol().label().equals(words[3])));
   }
 
   private static boolean isExchange(String[] words) {
@@ -172,6 +172,19 @@ public record TunedTable(String file, String device, List<String> lines) {
     return device.equals(itsDevice)
         ? MeasuredCosts.tuned(file, lines(false), ranks)
         : Optional.empty();
+  }
+
+  /** The same, and those of algorithms on multicast windows. */
+  Optional<MeasuredCosts> figuresWithMulticast(String ranks, String itsDevice) {
+    List<String> some =
+        lines.stream()
+            .filter(
+                line -> {
+                  String[] words = line.split(" ");
+                  return !isDirect(words) || Algorithm.ofMulticast(words[2], words[3]).isPresent();
+                })
+            .toList();
+    return device.equals(itsDevice) ? MeasuredCosts.tuned(file, some, ranks) : Optional.empty();
   }
 
   /** The same of algorithms between windows, and of sends and receives. */

@@ -63,7 +63,7 @@ final class TunedWindowCosts implements CostOverlay {
 
   /** The measured times of an algorithm, or null. */
   private TreeMap<Long, Double> curve(Operation operation, Algorithm algorithm) {
-    return curves.get(operation.label() + " " + algorithm.label());
+    return curves.get(operation.label() + " " + algorithm.inTables());
   }
 
   /** True if the other way of an exchange was measured, over which an estimate must not win. */

@@ -27,7 +27,7 @@ public record TrialTimes(
     /** Returns the way in the words of a table of {@code ./nccl tune}. */
     @Override
     public String toString() {
-      return operation.label() + " " + algorithm.label() + " " + protocol.label();
+      return operation.label() + " " + algorithm.inTables() + " " + protocol.label();
     }
   }
 

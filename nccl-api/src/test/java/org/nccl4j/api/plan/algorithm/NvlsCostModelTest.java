@@ -78,6 +78,32 @@ class NvlsCostModelTest {
     assertEquals(976, micros, 2, "the figure of docs/concepts/nvls.md");
   }
 
+  /** Through slots, in place and in lines by multicast. */
+  @Test
+  void aTablesTimesOfEachFormComeFirst() {
+    TunedTable table =
+        TunedTable.parse(
+            "times",
+            List.of(
+                "device NVIDIA H200",
+                "8 AllReduce NVLS Simple 1048576:99",
+                "8 AllReduce DirectNVLS Simple 1048576:7",
+                "8 AllReduce NVLS LL 1024:3"));
+    CostModel costs = FACTS.with(table).costs(nvls(false), Optional.empty());
+    Operation all = Operation.ALL_REDUCE;
+    assertEquals(99, costs.microseconds(all, Algorithm.NVLS, Protocol.SIMPLE, 1 << 20));
+    assertEquals(7, costs.microseconds(all, Algorithm.DIRECT_NVLS, Protocol.SIMPLE, 1 << 20));
+    assertEquals(3, costs.microseconds(all, Algorithm.DIRECT_NVLS_LL, Protocol.LL, 1 << 10));
+    assertEquals(
+        Double.POSITIVE_INFINITY,
+        costs.microseconds(all, Algorithm.DIRECT_NVLS_LL, Protocol.LL, 1 << 30),
+        "more than lines carry");
+    assertTrue(costs.windowSource().contains("times"), costs.windowSource());
+    assertEquals(
+        costs(false).microseconds(Operation.ALL_GATHER, Algorithm.NVLS, Protocol.SIMPLE, 1 << 20),
+        costs.microseconds(Operation.ALL_GATHER, Algorithm.NVLS, Protocol.SIMPLE, 1 << 20));
+  }
+
   /** The figures of docs/concepts/nvls.md. */
   @Test
   void anAllReduceBy8GpusIsAsTheDocumentSays() {
