@@ -74,6 +74,7 @@ static void windows(ncclComm_t comm, int rank) {
   int *memory, *beside;
   OK(ncclMemAlloc((void**)&memory, BYTES));
   OK(ncclMemAlloc((void**)&beside, BYTES));
+  memset(memory, 0, BYTES);
   ncclWindow_t window, none = NULL;
   OK(ncclCommWindowRegister(comm, memory, BYTES, &window, 1));
   void* pointer;
@@ -88,6 +89,20 @@ static void windows(ncclComm_t comm, int rank) {
   OK(ncclSignal(next, 0, 0, 0, comm, NULL));
   OK(ncclWaitSignal(1, &awaited, comm, NULL));
   REFUSED(ncclInvalidArgument, "context", ncclSignal(next, 0, 1, 0, comm, NULL));
+  // Of a group that fails or is simulated nothing is sent: the next group's data come with the first signal.
+  ncclSimInfo_t simulated = {sizeof simulated, SIMULATION_MAGIC, VERSION, -1};
+  OK(ncclGroupStart());
+  OK(ncclPutSignal(beside, 1, ncclInt32, next, window, 128, 0, 0, 0, comm, NULL));
+  REFUSED(ncclInvalidArgument, "peer", ncclSignal(RANKS, 0, 0, 0, comm, NULL));
+  REFUSED(ncclInvalidArgument, "peer", ncclGroupEnd());
+  OK(ncclGroupStart());
+  OK(ncclPutSignal(beside, 1, ncclInt32, next, window, 128, 0, 0, 0, comm, NULL));
+  OK(ncclGroupSimulateEnd(&simulated));
+  OK(ncclGroupStart());
+  OK(ncclPutSignal(beside, 1, ncclInt32, next, window, 192, 0, 0, 0, comm, NULL));
+  OK(ncclWaitSignal(1, &awaited, comm, NULL));
+  OK(ncclGroupEnd());
+  CHECK(memory[48] == 100 + previous && memory[32] != 100 + previous);
   OK(ncclGetPeerDevicePointer(window, 64, next, &pointer));
   CHECK(*(int*)pointer == 100 + rank);
   OK(ncclGetLsaDevicePointer(window, 64, next, &pointer));

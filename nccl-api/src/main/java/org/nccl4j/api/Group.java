@@ -64,9 +64,9 @@ public final class Group {
   /**
    * Predicts the time of calls without launching them.
    *
-   * @return the predicted time of the slowest rank
-   * @throws org.nccl4j.device.InvalidUsageException for one-sided operations, which are launched at
-   *     once also in a group, for registrations of windows, and inside another group
+   * @return the predicted time of the slowest rank, without one-sided operations
+   * @throws org.nccl4j.device.InvalidUsageException for registrations of windows, and inside
+   *     another group
    */
   public static Duration simulate(Runnable calls) {
     Arguments.notNull(calls, "calls of the group");
@@ -76,7 +76,7 @@ public final class Group {
   /**
    * Ends a group that {@link #start()} began, predicts the time of its calls, and launches nothing.
    *
-   * @return the predicted time of the slowest rank
+   * @return the predicted time of the slowest rank, without one-sided operations
    * @throws org.nccl4j.device.InvalidUsageException without a start, inside another group, and for
    *     a group in which a window was registered or deregistered; then the group stays open
    * @throws org.nccl4j.device.NcclException the first error of a call in the group
@@ -104,7 +104,8 @@ public final class Group {
   }
 
   /**
-   * Ends a group. The outermost end launches the calls.
+   * Ends a group. The outermost end launches the calls: puts, signals and waits first, then
+   * collectives, then sends and receives.
    *
    * @throws org.nccl4j.device.InvalidUsageException without a start
    * @throws org.nccl4j.device.InvalidArgumentException if two ranks of one communicator have

@@ -37,6 +37,10 @@ public final class GroupScope {
   private GroupTasks spare;
 
   private final List<CollectiveCalls.Meeting> meetings = new ArrayList<>();
+
+  /** Puts, signals and waits, in the order of their calls. */
+  private List<OneSidedLaunch> oneSided = new ArrayList<>();
+
   private int depth;
 
   /** True if what is called will not be launched. */
@@ -53,18 +57,31 @@ public final class GroupScope {
   /** A program may wait for what it launched before the group, so this is no error. */
   private static void warnOfHeldCalls(DeviceStream stream) {
     GroupScope mine = open();
-    Task held = mine == null || mine.warned ? null : mine.batch.heldFor(stream);
+    String held = mine == null || mine.warned ? null : mine.heldFor(stream);
     if (held != null) {
       mine.warned = true;
       LOG.log(
           System.Logger.Level.WARNING,
-          "a stream of {0} is synchronized inside a group that still holds {1} of {2} for it; a"
-              + " group launches its calls at its end. Remedy: synchronize after Group.end()"
-              + " or Group.run(...)",
+          "a stream of {0} is synchronized inside a group that still holds {1} for it; a group"
+              + " launches its calls at its end. Remedy: synchronize after Group.end() or"
+              + " Group.run(...)",
           stream.device().name(),
-          held.operation().key(),
-          held.dispatcher().who());
+          held);
     }
+  }
+
+  /** An operation that the group keeps for a stream; null if there is none. */
+  private String heldFor(DeviceStream stream) {
+    Task held = batch.heldFor(stream);
+    if (held != null) {
+      return held.operation().key() + " of " + held.dispatcher().who();
+    }
+    for (OneSidedLaunch each : oneSided) {
+      if (each.stream() == stream) {
+        return each.name();
+      }
+    }
+    return null;
   }
 
   /** Begins a group, or a level of one. */
@@ -165,6 +182,8 @@ public final class GroupScope {
   private void forget() {
     batch.clear();
     meetings.clear();
+    oneSided.forEach(OneSidedLaunch::end);
+    oneSided.clear();
     failure = null;
   }
 
@@ -343,7 +362,7 @@ public final class GroupScope {
   /** The operations that the calling thread's group keeps for its end; 0 outside groups. */
   public static int operations() {
     GroupScope mine = open();
-    return mine == null ? 0 : mine.batch.size();
+    return mine == null ? 0 : mine.batch.size() + mine.oneSided.size();
   }
 
   /** True if any thread may have a scope open: many programs have no groups. */
@@ -374,10 +393,19 @@ public final class GroupScope {
     return batch.next();
   }
 
+  /** Keeps a put, a signal or a wait for its end, which ends its leases. */
+  void keep(OneSidedLaunch call) {
+    oneSided.add(call);
+  }
+
   /** Launches the group. Calls that the launch makes on this thread may open groups too. */
   private void launch() {
     List<CollectiveCalls.Meeting> met = meetings.isEmpty() ? List.of() : List.copyOf(meetings);
     meetings.clear();
+    List<OneSidedLaunch> puts = oneSided.isEmpty() ? List.of() : oneSided;
+    if (!puts.isEmpty()) {
+      oneSided = new ArrayList<>();
+    }
     GroupTasks now = batch;
     batch = spare == null ? new GroupTasks() : spare;
     spare = null;
@@ -387,10 +415,33 @@ public final class GroupScope {
       if (!met.isEmpty()) {
         CollectiveCalls.run(met);
       }
-      now.launch();
+      if (puts.isEmpty()) {
+        now.launch();
+      } else {
+        launch(puts, now);
+      }
     } finally {
+      if (!puts.isEmpty()) {
+        puts.forEach(OneSidedLaunch::end);
+      }
       now.clear();
       spare = now;
     }
+  }
+
+  /**
+   * Launches puts, signals and waits, and then the group's other operations, as NCCL does; throws
+   * the first error after everything that can be launched has been. One that cannot be, since its
+   * communicator has failed or its window is deregistered, leaves out all.
+   */
+  private static void launch(List<OneSidedLaunch> puts, GroupTasks others) {
+    puts.forEach(OneSidedLaunch::check);
+    others.checkAccepts();
+    Throwable failure = null;
+    for (OneSidedLaunch each : puts) {
+      failure = DeviceBatch.with(failure, GroupTasks.launch(each::launch));
+    }
+    puts.forEach(each -> each.stream().startNow()); // the thread may drive ranks that wait
+    DeviceBatch.rethrow(DeviceBatch.with(failure, GroupTasks.launch(others::launch)));
   }
 }

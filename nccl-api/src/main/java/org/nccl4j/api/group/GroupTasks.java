@@ -174,10 +174,18 @@ final class GroupTasks {
     }
   }
 
-  private void launchSeveral() {
-    for (int p = 0; p < nParts; p++) {
-      parts.get(p).checkAccepts(); // one that cannot be launched leaves out all
+  /** Throws if the operations, which are divided, are of a communicator that takes none. */
+  void checkAccepts() {
+    if (isOfOne && nTasks > 0) {
+      tasks.get(0).dispatcher().checkAccepts();
     }
+    for (int p = 0; p < nParts; p++) {
+      parts.get(p).checkAccepts();
+    }
+  }
+
+  private void launchSeveral() {
+    checkAccepts(); // one that cannot be launched leaves out all
     boolean large = nTasks >= LARGE;
     if (large) {
       growStreams(true);
@@ -254,7 +262,8 @@ final class GroupTasks {
     return failure;
   }
 
-  private static Throwable launch(Runnable part) {
+  /** Runs a launch; returns its error, or null. */
+  static Throwable launch(Runnable part) {
     try {
       part.run();
       return null;

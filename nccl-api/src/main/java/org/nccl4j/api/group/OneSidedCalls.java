@@ -25,7 +25,8 @@ import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.operation.Operation;
 
 /**
- * One rank's puts, signals and waits: checked, and launched at once, in a group too. Any thread.
+ * One rank's puts, signals and waits: checked, and launched at once, or at the end of the thread's
+ * group. Any thread.
  */
 public final class OneSidedCalls {
   private final String name;
@@ -78,12 +79,7 @@ public final class OneSidedCalls {
       DeviceStream stream) {
     String what = "putSignal";
     checkPeer(what, peer);
-    if (!windows.has(window)) {
-      throw new InvalidUsageException(
-          ErrorId.HANDLE,
-          where(what) + "the window is deregistered, or of another communicator",
-          "pass a window that this communicator registered");
-    }
+    checkWindow(window);
     if (type == null || count < 0) {
       throw wrong(
           what,
@@ -101,17 +97,23 @@ public final class OneSidedCalls {
           "stay inside the peer's window");
     }
     checkSource(what, source, count, type);
-    DeviceMemory leased = count == 0 ? null : source;
-    Leases.begin(leased, null); // the launch itself does not name it
-    try {
-      launch(
-          Operation.PUT_SIGNAL,
-          put(peer, source, window, offset, count * type.bytes()),
-          new Shape(peer, count, type),
-          window,
-          stream);
-    } finally {
-      Leases.end(leased, null);
+    new Call(
+            Operation.PUT_SIGNAL,
+            put(peer, source, window, offset, count * type.bytes()),
+            new Shape(peer, count, type),
+            count == 0 ? null : source,
+            window,
+            stream)
+        .begin();
+  }
+
+  private void checkWindow(RegisteredWindow window) {
+    if (!windows.has(window)) {
+      throw new InvalidUsageException(
+          ErrorId.HANDLE,
+          where(Operation.PUT_SIGNAL.method())
+              + "the window is deregistered, or of another communicator",
+          "pass a window that this communicator registered");
     }
   }
 
@@ -156,12 +158,14 @@ public final class OneSidedCalls {
   public void signal(int peer, DeviceStream stream) {
     try {
       checkPeer("signal", peer);
-      launch(
-          Operation.SIGNAL,
-          put(peer, null, null, 0, 0),
-          new Shape(peer, 0, DataType.INT8),
-          null,
-          stream);
+      new Call(
+              Operation.SIGNAL,
+              put(peer, null, null, 0, 0),
+              new Shape(peer, 0, DataType.INT8),
+              null,
+              null,
+              stream)
+          .begin();
     } catch (RuntimeException e) {
       throw GroupScope.failed(e);
     }
@@ -195,12 +199,14 @@ public final class OneSidedCalls {
         });
     if (!signals.isEmpty()) {
       int first = signals.keySet().iterator().next();
-      launch(
-          Operation.WAIT_SIGNAL,
-          new OneSidedWork.Wait(List.copyOf(awaited), List.copyOf(remote)),
-          new Shape(first, 0, DataType.INT8),
-          null,
-          stream);
+      new Call(
+              Operation.WAIT_SIGNAL,
+              new OneSidedWork.Wait(List.copyOf(awaited), List.copyOf(remote)),
+              new Shape(first, 0, DataType.INT8),
+              null,
+              null,
+              stream)
+          .begin();
     }
   }
 
@@ -211,42 +217,112 @@ public final class OneSidedCalls {
    */
   private record Shape(int peer, long count, DataType type) {}
 
-  private void launch(
-      Operation call,
-      OneSidedWork work,
-      Shape shape,
-      RegisteredWindow window,
-      DeviceStream stream) {
-    String what = call.method();
-    if (stream == null || stream.device() != windows.device()) {
-      throw wrong(
-          what,
-          ErrorId.STREAM,
-          stream == null ? "stream is null" : "the stream belongs to " + stream.device().name(),
-          "create it on " + windows.device().name());
+  /** An operation that has been checked. */
+  private final class Call implements OneSidedLaunch {
+    private final Operation operation;
+    private final OneSidedWork work;
+    private final Shape shape;
+
+    /** Null where there are no data. */
+    private final DeviceMemory source;
+
+    /** Null where none is written into. */
+    private final RegisteredWindow window;
+
+    private final DeviceStream stream;
+
+    Call(
+        Operation operation,
+        OneSidedWork work,
+        Shape shape,
+        DeviceMemory source,
+        RegisteredWindow window,
+        DeviceStream stream) {
+      this.operation = operation;
+      this.work = work;
+      this.shape = shape;
+      this.source = source;
+      this.window = window;
+      this.stream = stream;
     }
-    windows.remote().reach(outside(work));
-    launcher.enter();
-    try {
-      KernelPlan plan = kernels.prepare(work);
-      try {
-        if (window != null) {
-          window.use(kernels.nextLaunch());
-        }
-        launcher.launchOther(
-            plan,
-            null,
-            null,
-            stream,
-            CallShape.of(call, shape.type, RedOp.SUM, shape.peer),
-            shape.count);
-      } finally {
-        plan.discard();
+
+    /** Launches it now, or keeps it for the end of the thread's group. */
+    void begin() {
+      if (stream == null || stream.device() != windows.device()) {
+        throw wrong(
+            operation.method(),
+            ErrorId.STREAM,
+            stream == null ? "stream is null" : "the stream belongs to " + stream.device().name(),
+            "create it on " + windows.device().name());
       }
-      launcher.tell(call.key(), shape.count, shape.type, shape.peer, stream);
-    } finally {
-      launcher.leave();
+      windows.remote().reach(outside(work));
+      GroupScope group = GroupScope.open();
+      if (group != null) {
+        launcher.checkAccepts();
+        Task.lease(source, null, null, stream);
+        group.keep(this);
+        return;
+      }
+      Leases.begin(source, null); // the launch itself does not name it
+      try {
+        launch();
+      } finally {
+        Leases.end(source, null);
+      }
     }
+
+    @Override
+    public DeviceStream stream() {
+      return stream;
+    }
+
+    @Override
+    public String name() {
+      return operation.key() + " of " + who();
+    }
+
+    @Override
+    public void check() {
+      launcher.checkAccepts();
+      if (window != null) {
+        checkWindow(window);
+      }
+    }
+
+    @Override
+    public void launch() {
+      launcher.enter();
+      try {
+        KernelPlan plan = kernels.prepare(work);
+        try {
+          if (window != null) {
+            window.use(kernels.nextLaunch());
+          }
+          launcher.launchOther(
+              plan,
+              null,
+              null,
+              stream,
+              CallShape.of(operation, shape.type, RedOp.SUM, shape.peer),
+              shape.count);
+        } finally {
+          plan.discard();
+        }
+        launcher.tell(operation.key(), shape.count, shape.type, shape.peer, stream);
+      } finally {
+        launcher.leave();
+      }
+    }
+
+    @Override
+    public void end() {
+      Leases.end(source, null);
+      Leases.of(stream).end();
+    }
+  }
+
+  private String who() {
+    return "rank %d of communicator %s".formatted(rank, name);
   }
 
   /**
@@ -265,7 +341,6 @@ public final class OneSidedCalls {
   }
 
   private void checkPeer(String what, Integer peer) {
-    GroupScope.refuseWhereSimulated(what);
     if (peer == null || peer < 0 || peer >= windows.nRanks()) {
       throw wrong(
           what,
@@ -299,6 +374,6 @@ public final class OneSidedCalls {
   }
 
   private String where(String what) {
-    return "%s on rank %d of communicator %s: ".formatted(what, rank, name);
+    return "%s on %s: ".formatted(what, who());
   }
 }

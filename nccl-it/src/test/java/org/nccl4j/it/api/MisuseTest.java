@@ -56,10 +56,6 @@ class MisuseTest {
         new MisuseCase(use, "not started on this thread", (c, m, s) -> Group.end()),
         new MisuseCase(
             use,
-            "signal is called in a group that is simulated",
-            (c, m, s) -> Group.simulate(() -> c.signal(1, s))),
-        new MisuseCase(
-            use,
             "registerWindow is called in a group that is simulated",
             (c, m, s) -> Group.simulate(() -> c.registerWindow(m))),
         new MisuseCase(
