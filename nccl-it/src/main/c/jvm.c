@@ -140,6 +140,54 @@ static bool find_archived_classes(const char* root, const char* jvm, char* optio
   return access(option + strlen(OPTION), R_OK) == 0;
 }
 
+// --- Environment ---------------------------------------------------------------------------------
+
+// Variables with options that a JVM takes, and says so on the standard error. They are meant for the
+// programs in Java that the program starts; NCCL_JAVA_OPTIONS has those of the library's JVM.
+static const char* const OTHERS_OPTIONS[] = {"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"};
+enum { N_OTHERS_OPTIONS = sizeof OTHERS_OPTIONS / sizeof *OTHERS_OPTIONS };
+
+// Names the signal by which the JVM suspends threads, else SIGUSR2, which programs use.
+static const char SUSPENSION[] = "_JAVA_SR_SIGNUM";
+
+struct environment {
+  char* options[N_OTHERS_OPTIONS];  // NULL where a variable is not set
+  bool names_signal;
+};
+
+// A real-time signal that the program has no handler for; 0 if there is none. SIGRTMAX - 2 is that of the
+// JDK's sockets.
+static int free_signal(void) {
+  struct sigaction found;
+  for (int number = SIGRTMAX - 1; number > SIGRTMIN; number--)
+    if (number != SIGRTMAX - 2 && !sigaction(number, NULL, &found) && found.sa_handler == SIG_DFL)
+      return number;
+  return 0;
+}
+
+// Sets the environment for the creation of a JVM; returns what put_back needs.
+static struct environment put_aside(void) {
+  struct environment before;
+  for (int i = 0; i < N_OTHERS_OPTIONS; i++) {
+    const char* value = getenv(OTHERS_OPTIONS[i]);
+    before.options[i] = value ? strdup(value) : NULL;
+    if (before.options[i]) unsetenv(OTHERS_OPTIONS[i]);
+  }
+  char number[16];
+  int signal = getenv(SUSPENSION) ? 0 : free_signal();
+  snprintf(number, sizeof number, "%d", signal);
+  before.names_signal = signal && !setenv(SUSPENSION, number, 1);
+  return before;
+}
+
+static void put_back(struct environment* before) {
+  if (before->names_signal) unsetenv(SUSPENSION);
+  for (int i = 0; i < N_OTHERS_OPTIONS; i++) {
+    if (before->options[i]) setenv(OTHERS_OPTIONS[i], before->options[i], 1);
+    free(before->options[i]);
+  }
+}
+
 // --- Start ---------------------------------------------------------------------------------------
 
 struct start {
@@ -297,7 +345,9 @@ static bool start_jvm(const char* root, struct start* start) {
   n = add_user_options(options, n, words);
   start->create = make;
   start->arguments = (JavaVMInitArgs){JNI_VERSION_1_8, n, options, JNI_FALSE};
+  struct environment before = put_aside();
   create_on_thread(start);
+  put_back(&before);
   if (start->result == JNI_OK) return true;
   end_thread(start);
   return refuse("the JVM of %s does not start (JNI_CreateJavaVM gave %d). Remedy: see that there is "

@@ -116,11 +116,12 @@ static void take(int number) {
 
 // The program's handlers stay, and the JVM's threads take no signal from its threads.
 static void signals(void) {
-  int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM};
+  int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGALRM};
+  int n = sizeof numbers / sizeof *numbers;
   struct sigaction mine, found;
   memset(&mine, 0, sizeof mine);
   mine.sa_handler = take;
-  for (int i = 0; i < 6; i++) sigaction(numbers[i], &mine, NULL);
+  for (int i = 0; i < n; i++) sigaction(numbers[i], &mine, NULL);
   sigset_t before, after;
   memset(&before, 0, sizeof before);  // the kernel fills a part of it
   memset(&after, 0, sizeof after);
@@ -128,7 +129,7 @@ static void signals(void) {
   work();
   pthread_sigmask(SIG_SETMASK, NULL, &after);
   CHECK(!memcmp(&before, &after, sizeof before));
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < n; i++) {
     sigaction(numbers[i], NULL, &found);
     CHECK(found.sa_handler == take);
     taken = 0;
@@ -136,6 +137,34 @@ static void signals(void) {
     for (int ms = 0; ms < 5000 && !taken; ms++) usleep(1000);
     CHECK(taken == numbers[i] && pthread_equal(taker, pthread_self()));
   }
+}
+
+// With libjsig, a handler that comes after the JVM's does not replace it, and gets the signals that are not
+// the JVM's.
+static void late_handlers(void) {
+  int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+  struct sigaction mine;
+  void* handler[8];  // the kernel's structure, which begins with it
+  memset(&mine, 0, sizeof mine);
+  mine.sa_handler = take;
+  work();
+  for (int i = 0; i < 4; i++) {
+    CHECK(!sigaction(numbers[i], &mine, NULL));
+    CHECK(!syscall(SYS_rt_sigaction, numbers[i], NULL, handler, 8) && *handler != (void*)take);
+    taken = 0;
+    CHECK(!pthread_kill(pthread_self(), numbers[i]));
+    CHECK(taken == numbers[i]);
+    use(i);
+  }
+}
+
+// Options for other JVMs, one of which this library's would not start with, are the program's.
+static void others_options(void) {
+  CHECK(!strcmp(getenv("JAVA_TOOL_OPTIONS"), "-XX:+UseParallelGC"));
+  work();
+  CHECK(!strcmp(getenv("JAVA_TOOL_OPTIONS"), "-XX:+UseParallelGC"));
+  CHECK(!strcmp(getenv("_JAVA_OPTIONS"), "-Xmx1m"));
+  CHECK(!getenv("_JAVA_SR_SIGNUM"));
 }
 
 static ncclComm_t two[2];
@@ -312,6 +341,7 @@ int main(int n, char** arguments) {
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
+               {"late-handlers", late_handlers}, {"others-options", others_options},
                {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"far-peers", far_peers}, {"no-java", no_java},     {"no-classes", no_classes}, {"broken-classes", broken_classes}, {"NCCL_DEBUG", wrong_level}, {"NCCL_CONF_FILE", no_settings}};
   for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
     if (n == 2 && !strcmp(arguments[1], cases[i].name)) {

@@ -82,6 +82,30 @@ class DropInTest {
     library.runShort(HOST, library.compile("guest"), what);
   }
 
+  @Test
+  void handlersOfSignalsThatComeLater() throws Exception {
+    Path signals = Path.of(System.getProperty("java.home"), "lib", "libjsig.so");
+    assumeTrue(Files.exists(signals), "there is no " + signals);
+    library.runShort(
+        Map.of("NCCL4J_DEVICE", "host", "LD_PRELOAD", signals.toString()),
+        library.compile("guest"),
+        "late-handlers");
+  }
+
+  @Test
+  void optionsOfOtherJvms() throws Exception {
+    library.runShort(
+        Map.of(
+            "NCCL4J_DEVICE",
+            "host",
+            "JAVA_TOOL_OPTIONS",
+            "-XX:+UseParallelGC",
+            "_JAVA_OPTIONS",
+            "-Xmx1m"),
+        library.compile("guest"),
+        "others-options");
+  }
+
   /** Functions of a program's end call NCCL when libjvm.so has destroyed its static objects. */
   @Test
   void collectsGarbageAtTheEndOfTheProgram() throws Exception {

@@ -62,6 +62,21 @@ class WithTest {
     assertEquals(3, with(Map.of(), "sh", "-c", "exit 3").status);
   }
 
+  /** The JVM's library that keeps the program's later handlers of signals and its own apart. */
+  @Test
+  void theJvmsLibraryOfSignalsIsPreloadedWhereItIs() throws Exception {
+    unpack(true);
+    Path real = root.toRealPath();
+    String library = real.resolve("lib/libnccl.so.2").toString();
+    String[] print = {"sh", "-c", "p=$LD_PRELOAD; LD_PRELOAD= printf '%s\\n' \"$p\""};
+    assertEquals(library, lastLine(with(Map.of(), print)));
+    Files.createFile(Files.createDirectories(root.resolve("jre/lib")).resolve("libjsig.so"));
+    assertEquals(
+        real.resolve("jre/lib/libjsig.so") + ":" + library, lastLine(with(Map.of(), print)));
+    assertEquals(
+        library, lastLine(with(Map.of("NCCL4J_JAVA_HOME", root.resolve("none") + ""), print)));
+  }
+
   /** The dynamic loader complains first that the empty file is no library. */
   private static String lastLine(Ran ran) {
     return ran.output.lines().reduce((a, b) -> b).orElse("");
