@@ -46,7 +46,7 @@
   M(put, "(JJJJ[JJ)I")                                        \
   M(signal, "(JIJ)I")                                         \
   M(waitSignal, "(J[IJ)I")                                    \
-  M(parameter, "(Ljava/lang/String;)Ljava/lang/String;")      \
+  M(parameter, "(Ljava/lang/String;[Ljava/lang/String;)I")    \
   M(parameters, "()[Ljava/lang/String;")
 
 #define M(name, signature) jmethodID m_##name;

@@ -25,7 +25,9 @@ API(ncclResult_t, ncclGetUniqueId, (ncclUniqueId* uniqueId)) {
 API(ncclResult_t, ncclCommGetUniqueId, (ncclComm_t comm, ncclUniqueId* uniqueId)) {
   NOT_NULL(comm);
   NOT_NULL(uniqueId);
-  return unique_id(uniqueId);
+  jint all[NUMBERS];  // of a communicator that is there
+  ncclResult_t result = numbers(comm, all);
+  return result ? result : unique_id(uniqueId);
 }
 
 // Stores the handle of what was begun, whose creation may go on.

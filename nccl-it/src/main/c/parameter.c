@@ -16,21 +16,31 @@ static int n_bound;
 
 static __thread char by_handle[TEXT_BYTES], by_name[TEXT_BYTES];
 
-static ncclResult_t read(const char* name, char* into) {
+// The parts of a parameter's value: its text, and a text if it is a number or a flag.
+enum { TEXT, IS_NUMBER, PARTS };
+
+static ncclResult_t read_kind(const char* name, char* into, bool* is_number) {
   JNIEnv* env = enter_frame();
   if (!env) return ncclSystemError;
-  jstring text = CALL(env, Object, parameter, (*env)->NewStringUTF(env, name));
-  ncclResult_t result = ncclSuccess;
-  if (text) {
+  jobjectArray parts =
+      (*env)->NewObjectArray(env, PARTS, (*env)->FindClass(env, "java/lang/String"), NULL);
+  jstring asked = (*env)->NewStringUTF(env, name);
+  ncclResult_t result = parts && asked ? result_of(env, CALL(env, Int, parameter, asked, parts))
+                                       : result_of(env, ncclSystemError);
+  if (!result) {
+    jstring text = (*env)->GetObjectArrayElement(env, parts, TEXT);
     const char* found = (*env)->GetStringUTFChars(env, text, NULL);
     snprintf(into, TEXT_BYTES, "%s", found ? found : "");
     if (found) (*env)->ReleaseStringUTFChars(env, text, found);
-  } else {
-    result = fail(ncclInvalidArgument, "there is no parameter %s. Remedy: see "
-                  "docs/reference/settings.md, or ncclParamGetAllParameterKeys", name);
+    *is_number = (*env)->GetObjectArrayElement(env, parts, IS_NUMBER) != NULL;
   }
   leave_frame(env);
   return result;
+}
+
+static ncclResult_t read(const char* name, char* into) {
+  bool unused;
+  return read_kind(name, into, &unused);
 }
 
 API(ncclResult_t, ncclParamBind, (ncclParamHandle_t* out, const char* key)) {
@@ -47,7 +57,7 @@ API(ncclResult_t, ncclParamBind, (ncclParamHandle_t* out, const char* key)) {
   return ncclSuccess;
 }
 
-static ncclResult_t value(ncclParamHandle_t handle, char* into) {
+static ncclResult_t value_and_kind(ncclParamHandle_t handle, char* into, bool* is_number) {
   intptr_t place = (intptr_t)handle - 1;
   pthread_mutex_lock(&lock);
   bool known = place >= 0 && place < n_bound;
@@ -55,7 +65,12 @@ static ncclResult_t value(ncclParamHandle_t handle, char* into) {
   if (!known)
     return fail(ncclInvalidArgument, "%p is not the handle of a parameter. Remedy: pass one of "
                 "ncclParamBind", (void*)handle);
-  return read(bound[place], into);
+  return read_kind(bound[place], into, is_number);
+}
+
+static ncclResult_t value(ncclParamHandle_t handle, char* into) {
+  bool unused;
+  return value_and_kind(handle, into, &unused);
 }
 
 API(ncclResult_t, ncclParamGetStr, (ncclParamHandle_t h, const char** out)) {
@@ -65,16 +80,22 @@ API(ncclResult_t, ncclParamGetStr, (ncclParamHandle_t h, const char** out)) {
   return result;
 }
 
+// A number or a flag as an int64_t, as NCCL keeps them; else the text with its 0. A number for which
+// the library chooses has an empty text.
 API(ncclResult_t, ncclParamGet, (ncclParamHandle_t h, void* out, int maxLen, int* len)) {
   NOT_NULL(out);
   NOT_NULL(len);
-  ncclResult_t result = value(h, by_handle);
+  *len = 0;
+  bool is_number;
+  ncclResult_t result = value_and_kind(h, by_handle, &is_number);
   if (result) return result;
-  int bytes = (int)strlen(by_handle) + 1;
+  int64_t number = strtoll(by_handle, NULL, 10);
+  bool binary = is_number && *by_handle;
+  int bytes = binary ? (int)sizeof number : (int)strlen(by_handle) + 1;
   if (bytes > maxLen)
     return fail(ncclInvalidArgument, "a parameter of %d bytes does not fit into %d. Remedy: pass a "
                 "larger buffer", bytes, maxLen);
-  memcpy(out, by_handle, bytes);
+  memcpy(out, binary ? (const void*)&number : by_handle, bytes);
   *len = bytes;
   return ncclSuccess;
 }
@@ -110,6 +131,8 @@ API(ncclResult_t, ncclParamGetParameter, (const char* key, const char** value, i
   NOT_NULL(key);
   NOT_NULL(value);
   NOT_NULL(valueLen);
+  *value = NULL;
+  *valueLen = 0;
   ncclResult_t result = read(key, by_name);
   if (result) return result;
   *value = by_name;

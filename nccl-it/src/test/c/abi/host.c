@@ -213,6 +213,7 @@ static void rank_of_three(int rank) {
   windows(comm, rank);
   OK(ncclCommFinalize(comm));
   REFUSED(ncclInvalidArgument, "twice", ncclCommFinalize(comm));
+  REFUSED(ncclInvalidArgument, "after ncclCommFinalize", ncclCommRevoke(comm, 0));
   OK(ncclCommDestroy(comm));
   REFUSED(ncclInvalidArgument, "not a communicator", ncclCommDestroy(comm));
 }
@@ -299,6 +300,7 @@ static void revoke_all(ncclComm_t* comms) {
   CHECK(state == ncclInvalidUsage && strstr(ncclGetLastError(comms[1]), "revoked"));
   for (int r = 1; r < RANKS; r++) OK(ncclCommRevoke(comms[r], 0));
   REFUSED(ncclInvalidArgument, "twice", ncclCommRevoke(comms[0], 0));
+  REFUSED(ncclInvalidArgument, "after ncclCommRevoke", ncclCommFinalize(comms[0]));
   REFUSED(ncclInvalidUsage, "revoked",
           ncclAllReduce(data, data, 1, ncclInt32, ncclSum, comms[0], NULL));
   OK(ncclGroupStart());
@@ -448,10 +450,22 @@ static void parameters(void) {
   REFUSED(ncclInvalidArgument, "7000", ncclParamGetU8(handle, &u8));
   OK(ncclParamGetStr(handle, &text));
   CHECK(!strcmp(text, "7000"));
+  // Numbers and flags are read as NCCL keeps them, texts with their 0.
   char raw[8];
+  i64 = 0;
+  OK(ncclParamGet(handle, &i64, sizeof i64, &length));
+  CHECK(length == 8 && i64 == 7000);
+  REFUSED(ncclInvalidArgument, "fit", ncclParamGet(handle, raw, 7, &length));
+  CHECK(!length);
+  OK(ncclParamBind(&handle, "NCCL_SHM_DISABLE"));
+  OK(ncclParamGet(handle, &i64, sizeof i64, &length));
+  CHECK(length == 8 && i64 == 0);
+  OK(ncclParamGetI8(handle, &small));
+  CHECK(small == 0);
+  OK(ncclParamBind(&handle, "NCCL4J_DEVICE"));
   OK(ncclParamGet(handle, raw, sizeof raw, &length));
-  CHECK(length == 5 && !strcmp(raw, "7000"));
-  REFUSED(ncclInvalidArgument, "fit", ncclParamGet(handle, raw, 2, &length));
+  CHECK(length == 5 && !strcmp(raw, "host"));
+  REFUSED(ncclInvalidArgument, "fit", ncclParamGet(handle, raw, 4, &length));
   OK(ncclParamGetParameter("NCCL4J_DEVICE", &text, &length));
   CHECK(!strcmp(text, "host") && length == 4);
   REFUSED(ncclInvalidArgument, "NCCL_NOTHING", ncclParamGetParameter("NCCL_NOTHING", &text, &length));

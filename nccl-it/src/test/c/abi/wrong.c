@@ -1,6 +1,7 @@
 // Calls every function with wrong arguments: an error with a sentence, and no crash. Needs
 // NCCL4J_DEVICE=host.
 #include "checks.h"
+#include <limits.h>
 
 static __thread ncclComm_t comm;
 static const ncclComm_t NO_COMM = (ncclComm_t)0x1234567;
@@ -46,6 +47,25 @@ static void creation(void) {
   given = newest();
   given.cgaClusterSize = -1;
   BAD("cgaClusterSize", ncclCommInitRankConfig(&made, 1, id, 0, &given));
+  struct {
+    const char* name;
+    size_t at;
+    int wrong[2];
+  } fields[] = {{"splitShare", offsetof(ncclConfig_t, splitShare), {2, -1}},
+                {"collnetEnable", offsetof(ncclConfig_t, collnetEnable), {2, -1}},
+                {"shrinkShare", offsetof(ncclConfig_t, shrinkShare), {2, -1}},
+                {"nChannelsPerNetPeer", offsetof(ncclConfig_t, nChannelsPerNetPeer), {65, 0}},
+                {"nvlinkCentricSched", offsetof(ncclConfig_t, nvlinkCentricSched), {2, -1}},
+                {"graphUsageMode", offsetof(ncclConfig_t, graphUsageMode), {3, -1}},
+                {"numRmaCtx", offsetof(ncclConfig_t, numRmaCtx), {-1, -2}},
+                {"maxP2pPeers", offsetof(ncclConfig_t, maxP2pPeers), {0, -1}},
+                {"graphStreamOrdering", offsetof(ncclConfig_t, graphStreamOrdering), {2, -1}}};
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+    for (int w = 0; w < 2; w++) {
+      given = newest();
+      *(int*)((char*)&given + fields[i].at) = fields[i].wrong[w];
+      BAD(fields[i].name, ncclCommInitRankConfig(&made, 1, id, 0, &given));
+    }
   CHECK(!made);
   BAD("newcomm is NULL", ncclCommSplit(comm, 0, 0, NULL, NULL));
   BAD("comm is NULL", ncclCommSplit(NULL, 0, 0, &made, NULL));
@@ -65,6 +85,7 @@ static void creation(void) {
   BAD("not a communicator", ncclCommGrow(NO_COMM, 2, &id, -1, &made, NULL));
   BAD("comm is NULL", ncclCommGetUniqueId(NULL, &id));
   BAD("uniqueId is NULL", ncclCommGetUniqueId(comm, NULL));
+  BAD("not a communicator", ncclCommGetUniqueId(NO_COMM, &id));
 }
 
 static void life(void) {
@@ -295,6 +316,9 @@ static void memory(void) {
   UNUSABLE("not started", ncclGroupEnd());
   BAD("peer", ncclSignal(9, 0, 0, 0, comm, NULL));
   BAD("signal", ncclWaitSignal(1, &few, comm, NULL));
+  ncclWaitSignalDesc_t several[] = {{2, 0, 0, 0}, {0, 0, 0, 0}}, many[] = {{1, 0, 0, 0}, {INT_MAX, 0, 0, 0}};
+  BAD("descriptor 1 awaits 0 signals of rank 0", ncclWaitSignal(2, several, comm, NULL));
+  BAD("descriptor 1 awaits 2147483647", ncclWaitSignal(2, many, comm, NULL));
   BAD("window", ncclPutSignal(data, 4, ncclInt32, 0, window, 4095, 0, 0, 0, comm, NULL));
   void* there;
   BAD("rank 5", ncclGetPeerDevicePointer(window, 0, 5, &there));
@@ -338,6 +362,9 @@ static void parameters(void) {
   BAD("not the handle", ncclParamGetStr(NULL, &text));
   BAD("out is NULL", ncclParamGetI64(handle, NULL));
   BAD("value is NULL", ncclParamGetParameter("NCCL_ALGO", NULL, &length));
+  text = "", length = 7;
+  BAD("no parameter NCCL_NOTHING", ncclParamGetParameter("NCCL_NOTHING", &text, &length));
+  CHECK(!text && !length);
   BAD("table is NULL", ncclParamGetAllParameterKeys(NULL, &length));
   BAD("tableLen is NULL", ncclParamGetAllParameterKeys(&names, NULL));
 }

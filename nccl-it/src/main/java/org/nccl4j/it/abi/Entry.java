@@ -548,10 +548,7 @@ final class Entry {
   static int waitSignal(long comm, int[] signals, long stream) {
     try {
       RankHandle handle = RankHandle.find(comm);
-      Map<Integer, Integer> byPeer = new HashMap<>();
-      for (int at = 0; at < signals.length; at += 2) {
-        byPeer.merge(signals[at + 1], signals[at], Integer::sum);
-      }
+      Map<Integer, Integer> byPeer = byPeer(signals);
       DeviceStream in = handle.streamOfMade(stream);
       handle.communicator().waitSignal(byPeer, in);
       handle.finish(in);
@@ -561,13 +558,36 @@ final class Entry {
     }
   }
 
-  /** The value of a setting; null if there is none of the name. */
-  static String parameter(String name) {
+  /** Signals by peer, of which several descriptors may be. */
+  private static Map<Integer, Integer> byPeer(int[] signals) {
+    Map<Integer, Integer> sums = new HashMap<>();
+    for (int at = 0; at < signals.length; at += 2) {
+      int peer = signals[at + 1];
+      long sum = (long) sums.getOrDefault(peer, 0) + signals[at];
+      if (signals[at] < 1 || sum > Integer.MAX_VALUE) {
+        throw Wrong.argument(
+            "descriptor %d awaits %d signals of rank %d".formatted(at / 2, signals[at], peer),
+            "pass an opCnt of 1 or more, and at most %d of a rank in all"
+                .formatted(Integer.MAX_VALUE));
+      }
+      sums.put(peer, (int) sum);
+    }
+    return sums;
+  }
+
+  /**
+   * The value of a setting.
+   *
+   * @param parts takes its text, and a second text if it is a number or a flag
+   */
+  static int parameter(String name, String[] parts) {
     try {
-      return Parameters.value(name);
+      Parameters.Value value = Parameters.value(name);
+      parts[0] = value.text();
+      parts[1] = value.isNumber() ? name : null;
+      return Results.SUCCESS;
     } catch (Throwable e) {
-      Results.of(e);
-      return null;
+      return Results.of(e);
     }
   }
 

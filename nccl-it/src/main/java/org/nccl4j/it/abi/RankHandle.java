@@ -18,6 +18,7 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.operation.Operation;
 
@@ -229,16 +230,23 @@ final class RankHandle {
     CompletableFuture<Void> end = new CompletableFuture<>();
     registers = true;
     expect(end, end, config);
-    OpenGroup.MEETING.execute(
-        () -> {
-          NcclException error = failureOf(registrations);
-          registers = false;
-          if (error == null || revoked.get()) {
-            end.complete(null);
-          } else {
-            end.completeExceptionally(error);
-          }
-        });
+    try {
+      OpenGroup.MEETING.execute(
+          () -> {
+            NcclException error = failureOf(registrations);
+            registers = false;
+            if (error == null || revoked.get()) {
+              end.complete(null);
+            } else {
+              end.completeExceptionally(error);
+            }
+          });
+    } catch (OutOfMemoryError e) {
+      registers = false;
+      end.complete(null); // the call's own error says it
+      throw new SystemErrorException(
+          "no thread can be started for the registration of a window", "raise ulimit -u", e);
+    }
   }
 
   private static NcclException failureOf(Runnable registrations) {
@@ -411,6 +419,11 @@ final class RankHandle {
    */
   CompletableFuture<Void> revoke() {
     Communicator ended = registers ? made : communicator();
+    if (finishing.get() != null) {
+      throw Wrong.argument(
+          "communicator %s is revoked after ncclCommFinalize".formatted(ended.name()),
+          "call ncclCommDestroy or ncclCommAbort");
+    }
     if (!revoked.compareAndSet(false, true)) {
       throw Wrong.argument(
           "communicator %s is revoked twice".formatted(ended.name()),
@@ -427,6 +440,11 @@ final class RankHandle {
   /** ncclCommFinalize: begins the end of the operations. */
   CompletableFuture<Void> finish() {
     Communicator ended = communicator();
+    if (revoked.get()) {
+      throw Wrong.argument(
+          "communicator %s is finalized after ncclCommRevoke".formatted(ended.name()),
+          "call ncclCommDestroy or ncclCommAbort");
+    }
     CompletableFuture<Void> mine = new CompletableFuture<>();
     if (!finishing.compareAndSet(null, mine)) {
       throw Wrong.argument(
