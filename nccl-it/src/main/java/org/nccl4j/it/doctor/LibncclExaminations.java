@@ -4,12 +4,17 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.TimeoutException;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.nccl4j.api.settings.DropInSettings;
 import org.nccl4j.api.settings.Environment;
+import org.nccl4j.it.run.Tool;
 
 /** The libnccl.so.2 that a program for NCCL loads when it is started from the same shell. */
 final class LibncclExaminations {
@@ -30,14 +35,38 @@ final class LibncclExaminations {
           "/usr/lib64",
           "/usr/lib");
 
+  /** Prints the dynamic loader's cache; users have no sbin in their PATH. */
+  private static final List<String> CACHE = List.of("/sbin/ldconfig", "-p");
+
+  private static final Pattern CACHED =
+      Pattern.compile("\\s*libnccl\\.so\\.2 \\(libc6,(?:x86-64|AArch64)[^)]*\\) => (\\S.*)");
+
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
+
   private LibncclExaminations() {}
 
   static List<Examination> all() {
-    return List.of(new Examination(SUBJECT, () -> List.of(look(Environment.variables()))));
+    return List.of(new Examination(SUBJECT, () -> List.of(look(Environment.variables(), cache()))));
   }
 
-  /** Finds the library that a process with these variables loads, without a copy of its own. */
-  static Finding look(Map<String, String> variables) {
+  /** The lines of the loader's cache; empty where it cannot be read. */
+  private static String cache() {
+    try {
+      return Tool.run(PATIENCE, CACHE).text();
+    } catch (IOException | TimeoutException e) {
+      return "";
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return "";
+    }
+  }
+
+  /**
+   * Finds the library that a process with these variables loads, without a copy of its own.
+   *
+   * @param cache what ldconfig -p prints
+   */
+  static Finding look(Map<String, String> variables, String cache) {
     Optional<Path> preloaded =
         words(variables, "LD_PRELOAD", "[: ]").filter(each -> each.endsWith(FILE)).findFirst();
     if (preloaded.isPresent()) {
@@ -46,6 +75,16 @@ final class LibncclExaminations {
     Optional<Path> named = in(words(variables, "LD_LIBRARY_PATH", "[:;]"));
     if (named.isPresent()) {
       return found("a program without its own copy loads", named.get(), "by LD_LIBRARY_PATH");
+    }
+    Optional<Path> cached =
+        cache
+            .lines()
+            .map(CACHED::matcher)
+            .filter(Matcher::matches)
+            .map(line -> Path.of(line.group(1)))
+            .findFirst();
+    if (cached.isPresent()) {
+      return found("a program without its own copy loads", cached.get(), "by ld.so.cache");
     }
     Optional<Path> installed = in(FOLDERS.stream().map(Path::of));
     return installed.isPresent()
@@ -74,7 +113,9 @@ final class LibncclExaminations {
       return Finding.warn(
           SUBJECT,
           "%s, %s, cannot be read (%s)".formatted(library, why, e),
-          "unset the variable, or name an existing file");
+          why.startsWith("by LD_")
+              ? "unset the variable, or name an existing file"
+              : "install it anew, and run ldconfig");
     }
   }
 

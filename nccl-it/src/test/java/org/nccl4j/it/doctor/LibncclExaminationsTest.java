@@ -10,6 +10,8 @@ import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class LibncclExaminationsTest {
   @TempDir private Path folder;
@@ -27,12 +29,29 @@ class LibncclExaminationsTest {
     return Files.writeString(file, text).toRealPath();
   }
 
-  private static String seen(String... variables) {
+  private String seen(String... variables) {
     return LibncclExaminations.look(
             variables.length == 2
                 ? Map.of(variables[0], variables[1])
-                : Map.of(variables[0], variables[1], variables[2], variables[3]))
+                : Map.of(variables[0], variables[1], variables[2], variables[3]),
+            cached("x86-64", theirs))
         .detail();
+  }
+
+  private static String cached(String architecture, Path library) {
+    return "2 libs found in cache `/etc/ld.so.cache'\n"
+        + "\tlibnccl.so (libc6,%s) => /lib/libnccl.so\n".formatted(architecture)
+        + "\tlibnccl.so.2 (libc6) => /lib/for-32-bits/libnccl.so.2\n"
+        + "\tlibnccl.so.2 (libc6,%s) => %s\n".formatted(architecture, library);
+  }
+
+  /** Packages put it into folders of their own, which ldconfig knows. */
+  @ParameterizedTest
+  @ValueSource(strings = {"x86-64", "AArch64", "x86-64, OS ABI: Linux 3.10.0"})
+  void theLoadersCacheTellsWhatIsInstalled(String architecture) {
+    assertEquals(
+        "a program without its own copy loads %s (by ld.so.cache): nccl4j's".formatted(ours),
+        LibncclExaminations.look(Map.of(), cached(architecture, ours)).detail());
   }
 
   @Test
@@ -58,7 +77,7 @@ class LibncclExaminationsTest {
   @Test
   void aLibraryThatIsNotThereIsNamed() {
     String missing = folder.resolve("libnccl.so.2").toString();
-    Finding finding = LibncclExaminations.look(Map.of("LD_PRELOAD", missing));
+    Finding finding = LibncclExaminations.look(Map.of("LD_PRELOAD", missing), "");
     assertEquals(Finding.Status.WARN, finding.status());
     assertTrue(finding.detail().contains(missing), finding::detail);
   }
