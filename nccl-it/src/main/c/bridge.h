@@ -29,7 +29,7 @@
   M(nvmlIndex, "(J)I")                                        \
   M(memory, "(JI)J")                                          \
   M(launch, "(JJJJJJ)I")                                      \
-  M(launchWith, "(IJJ[JJ)I")                                  \
+  M(launchWith, "(IJJJJJJ)I")                                 \
   M(preMulSum, "(JIJI)I")                                     \
   M(dropOperator, "(JI)I")                                    \
   M(groupStart, "()I")                                        \
@@ -43,7 +43,7 @@
   M(windowAddress, "(J)J")                                    \
   M(peerAddress, "(JJIZ)J")                                   \
   M(multicastAddress, "(JJ)J")                                \
-  M(put, "(JJJJ[JJ)I")                                        \
+  M(put, "(JJJJJJJ)I")                                        \
   M(signal, "(JIJ)I")                                         \
   M(waitSignal, "(J[IJ)I")                                    \
   M(parameter, "(Ljava/lang/String;[Ljava/lang/String;)I")    \

@@ -130,19 +130,12 @@ API(ncclResult_t, ncclPutSignal,
                            datatype));
   ncclResult_t result = check_signal(sigIdx, ctx, flags);
   if (result) return result;
-  JNIEnv* env = enter_frame();
-  if (!env) return ncclSystemError;
-  jlong target[2] = {handle_of(peerWin), (jlong)peerWinOffset};
-  jlongArray passed = (*env)->NewLongArray(env, 2);
-  result = ncclSystemError;
-  if (passed) {
-    (*env)->SetLongArrayRegion(env, passed, 0, 2, target);
-    result = result_of(env, CALL(env, Int, put, handle_of(comm),
-                                 call_shape(PUT_SIGNAL, datatype, ncclSum, peer),
-                                 handle_of(localbuff), (jlong)count, passed, handle_of(stream)));
-  }
-  leave_frame(env);
-  return result;
+  JNIEnv* env = enter();
+  return env ? result_of(env, CALL(env, Int, put, handle_of(comm),
+                                   call_shape(PUT_SIGNAL, datatype, ncclSum, peer),
+                                   handle_of(localbuff), (jlong)count, handle_of(peerWin),
+                                   (jlong)peerWinOffset, handle_of(stream)))
+             : ncclSystemError;
 }
 
 API(ncclResult_t, ncclSignal,

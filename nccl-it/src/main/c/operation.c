@@ -19,19 +19,12 @@ struct call {
 
 // With an operator that the program has created.
 static ncclResult_t launch_with(ncclComm_t comm, const struct call* call) {
-  JNIEnv* env = enter_frame();
+  JNIEnv* env = enter();
   if (!env) return ncclSystemError;
-  jlong buffers[3] = {handle_of(call->send), handle_of(call->recv), (jlong)call->count};
-  jlongArray passed = (*env)->NewLongArray(env, 3);
-  ncclResult_t result = ncclSystemError;
-  if (passed) {
-    (*env)->SetLongArrayRegion(env, passed, 0, 3, buffers);
-    result = result_of(env, CALL(env, Int, launchWith, (jint)call->op, handle_of(comm),
-                                 call_shape(call->operation, call->type, ncclSum, call->root),
-                                 passed, handle_of(call->stream)));
-  }
-  leave_frame(env);
-  return result;
+  return result_of(env, CALL(env, Int, launchWith, (jint)call->op, handle_of(comm),
+                             call_shape(call->operation, call->type, ncclSum, call->root),
+                             handle_of(call->send), handle_of(call->recv), (jlong)call->count,
+                             handle_of(call->stream)));
 }
 
 static inline ncclResult_t launch(const char* function, ncclComm_t comm, struct call call) {

@@ -431,10 +431,12 @@ public final class OperationDispatcher {
       check.check(kind, send, recv, count, stream);
       check.check(kind, operator);
       long shape = CallShape.withFunction(kind, operator.mark(device.kind()));
-      FunctionReductions.check(
-          new FunctionReductions.Reduced(shape, operator, send, recv, count, stream),
-          device,
-          who());
+      if (operator.isFunction()) {
+        FunctionReductions.check(
+            new FunctionReductions.Reduced(shape, operator, send, recv, count, stream),
+            device,
+            who());
+      }
       if (isQuantised(shape)) {
         throw quantised.refusal(shape, operator.name());
       }
@@ -445,10 +447,10 @@ public final class OperationDispatcher {
       DeviceMemory to = check.recv(shape, recv, count);
       boolean leases = group == null || !group.leases(stream);
       Task.lease(from, to, operator.memory(), leases ? stream : null);
-      Task task = group == null ? new Task() : group.next();
-      task.set(this, shape, operator).on(from, to, count, stream).leasing(leases);
       if (group == null) {
-        launchAlone(task);
+        launchAlone(shape, operator, from, to, count, stream);
+      } else {
+        group.next().set(this, shape, operator).on(from, to, count, stream).leasing(leases);
       }
     } catch (RuntimeException | Error e) {
       if (group != null) {
@@ -464,42 +466,50 @@ public final class OperationDispatcher {
     launcher.checkAccepts();
   }
 
-  private void launchAlone(Task task) {
+  /** Launches an operation outside groups, and ends its leases. */
+  private void launchAlone(
+      long shape,
+      ReductionOperator operator,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DeviceStream stream) {
     try {
-      launch(List.of(task), 1);
+      launcher.enter();
+      try {
+        launchSupplied(shape, operator, send, recv, count, stream);
+      } finally {
+        launcher.leave();
+      }
     } finally {
-      task.clear();
+      Leases.end(send, recv);
+      Leases.end(operator.memory(), null);
+      Leases.of(stream).end();
     }
   }
 
-  private void launchSupplied(Task task) {
+  private void launchSupplied(
+      long shape,
+      ReductionOperator operator,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DeviceStream stream) {
     if (signatures != null) {
-      signatures.launch(
-          task.shape(), task.operator(), task.count(), Planner.Placement.NONE, task.stream());
+      signatures.launch(shape, operator, count, Planner.Placement.NONE, stream);
     }
-    if (task.count() > 0) {
-      if (FunctionReductions.takes(task.operator(), device)) {
+    if (count > 0) {
+      if (FunctionReductions.takes(operator, device)) {
         functions()
             .launch(
                 planner,
                 launcher,
-                new FunctionReductions.Reduced(
-                    task.shape(),
-                    task.operator(),
-                    task.send(),
-                    task.recv(),
-                    task.count(),
-                    task.stream()));
+                new FunctionReductions.Reduced(shape, operator, send, recv, count, stream));
       } else {
         launcher.launchCollective(
-            planner.plan(task.shape(), task.count(), task.operator()),
-            task.send(),
-            task.recv(),
-            task.stream(),
-            task.shape(),
-            task.count());
+            planner.plan(shape, count, operator), send, recv, stream, shape, count);
       }
-      tell(task.shape(), task.count(), task.stream());
+      tell(shape, count, stream);
     }
   }
 
@@ -741,7 +751,8 @@ public final class OperationDispatcher {
         launchGathered(collectives, t, 0, together);
         t += together - 1;
       } else if (task.operator() != null) {
-        launchSupplied(task);
+        launchSupplied(
+            task.shape(), task.operator(), task.send(), task.recv(), task.count(), task.stream());
       } else {
         launch(task.shape(), task.send(), task.recv(), task.count(), task.stream());
       }

@@ -73,7 +73,16 @@ public final class Planner {
   /** Plans of reductions by users' functions in this rank's memory. */
   private final Map<LocalReduction, KernelPlan> local = new LastUsedPlans<>(SUPPLIED);
 
-  private record Supplied(long shape, long count, ReductionOperator operator) {}
+  private record Supplied(long shape, long count, ReductionOperator operator) {
+    boolean is(long otherShape, long otherCount, ReductionOperator other) {
+      return shape == otherShape && count == otherCount && operator.equals(other);
+    }
+  }
+
+  /** The last of {@link #supplied}, found without a key that is made for it; null before it. */
+  private Supplied lastSupplied;
+
+  private KernelPlan lastSuppliedPlan;
 
   /**
    * The user's rules for plans, the same on all ranks.
@@ -279,6 +288,9 @@ public final class Planner {
 
   /** The plan of an operation that reduces by an operator of its own. */
   public KernelPlan plan(long shape, long count, ReductionOperator operator) {
+    if (lastSupplied != null && lastSupplied.is(shape, count, operator)) {
+      return lastSuppliedPlan;
+    }
     Supplied call = new Supplied(shape, count, operator);
     KernelPlan plan = supplied.get(call);
     if (plan == null) {
@@ -287,6 +299,8 @@ public final class Planner {
       plan = kernels.prepare(work, operator);
       supplied.put(call, plan);
     }
+    lastSupplied = call;
+    lastSuppliedPlan = plan;
     return plan;
   }
 

@@ -361,16 +361,12 @@ final class Entry {
     }
   }
 
-  /**
-   * Launches an operation with an operator of {@link #preMulSum}.
-   *
-   * @param buffers send, recv, count
-   */
-  static int launchWith(int operator, long comm, long shape, long[] buffers, long stream) {
+  /** Launches an operation with an operator of {@link #preMulSum}. */
+  static int launchWith(
+      int operator, long comm, long shape, long send, long recv, long count, long stream) {
     try {
       RankHandle handle = RankHandle.find(comm);
-      handle.launch(
-          Operators.find(handle, operator), shape, buffers[0], buffers[1], buffers[2], stream);
+      handle.launch(Operators.find(handle, operator), shape, send, recv, count, stream);
       return Results.SUCCESS;
     } catch (Throwable e) {
       return failed(e);
@@ -505,9 +501,10 @@ final class Entry {
    * Writes into a peer's window and signals it.
    *
    * @param shape with the type, and the peer as root
-   * @param target the window and the offset in it
+   * @param offset the place in the peer's part of the window
    */
-  static int put(long comm, long shape, long source, long count, long[] target, long stream) {
+  static int put(
+      long comm, long shape, long source, long count, long window, long offset, long stream) {
     try {
       RankHandle handle = RankHandle.find(comm);
       Communicator communicator = handle.communicator();
@@ -518,8 +515,8 @@ final class Entry {
           count,
           type,
           CallShape.root(shape),
-          WindowHandle.window(target[0]),
-          target[1],
+          WindowHandle.window(window),
+          offset,
           in);
       handle.finish(in);
       return Results.SUCCESS;

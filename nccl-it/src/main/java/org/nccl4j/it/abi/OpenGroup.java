@@ -2,10 +2,8 @@ package org.nccl4j.it.abi;
 
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
@@ -35,7 +33,9 @@ final class OpenGroup {
    */
   private final Map<Consumer<Runnable>, Runnable> registrations = new LinkedHashMap<>();
 
-  private final Set<DeviceStream> hostStreams = new LinkedHashSet<>();
+  /** Each once; there are few, and a set would allocate at each call. */
+  private final List<DeviceStream> hostStreams = new ArrayList<>();
+
   private boolean inProgress;
 
   /** True if a call of the group has failed. */
@@ -93,7 +93,9 @@ final class OpenGroup {
 
   /** Notes a stream of the host, whose operations have ended when the group has. */
   void add(DeviceStream hostStream) {
-    hostStreams.add(hostStream);
+    if (!hostStreams.contains(hostStream)) {
+      hostStreams.add(hostStream);
+    }
   }
 
   /**
@@ -198,9 +200,9 @@ final class OpenGroup {
   /** Waits for all; returns the first error. */
   private static RuntimeException await(RuntimeException before, List<CompletableFuture<?>> ends) {
     RuntimeException failure = before;
-    for (CompletableFuture<?> end : ends) {
+    for (int at = 0; at < ends.size(); at++) {
       try {
-        end.join();
+        ends.get(at).join();
       } catch (RuntimeException e) {
         failure = failure == null ? e : failure;
       }
@@ -211,9 +213,9 @@ final class OpenGroup {
   /** Waits for all streams, of which one may end with an error: the buffers are the program's. */
   private void synchronize() {
     RuntimeException failure = null;
-    for (DeviceStream each : hostStreams) {
+    for (int s = 0; s < hostStreams.size(); s++) {
       try {
-        each.synchronize();
+        hostStreams.get(s).synchronize();
       } catch (RuntimeException e) {
         failure = failure == null ? e : failure;
       }

@@ -13,9 +13,12 @@ import org.nccl4j.device.numeric.ElementWriter;
 final class Operators {
   private static final int DEVICE = 0; // ncclScalarDevice
 
-  private record Owned(RankHandle owner, ReductionOperator operator) {}
+  private record Owned(int number, RankHandle owner, ReductionOperator operator) {}
 
   private static final Map<Integer, Owned> ALL = new ConcurrentHashMap<>();
+
+  /** The one that was found last, without a boxed number; null if it was destroyed. */
+  private static volatile Owned last;
 
   /** The first number behind those of NCCL's own operators. */
   static final int FIRST = RedOp.values().length;
@@ -37,9 +40,8 @@ final class Operators {
         residence == DEVICE
             ? ReductionOperator.preMulSum(type, onDevice(owner, type, scalar))
             : ElementWriter.preMulSum(type, scalar);
-    Owned made = new Owned(owner, operator);
     int number = NEXT.getAndUpdate(Operators::after);
-    while (ALL.putIfAbsent(number, made) != null) {
+    while (ALL.putIfAbsent(number, new Owned(number, owner, operator)) != null) {
       number = NEXT.getAndUpdate(Operators::after);
     }
     return number;
@@ -55,10 +57,12 @@ final class Operators {
   }
 
   static ReductionOperator find(RankHandle owner, int number) {
-    Owned found = ALL.get(number);
+    Owned known = last;
+    Owned found = known != null && known.number == number ? known : ALL.get(number);
     if (found == null || found.owner != owner) {
       throw notThere(number);
     }
+    last = found;
     return found.operator;
   }
 
@@ -67,6 +71,7 @@ final class Operators {
     if (found == null || found.owner != owner || !ALL.remove(number, found)) {
       throw notThere(number);
     }
+    last = null;
   }
 
   private static RuntimeException notThere(int number) {
@@ -79,5 +84,6 @@ final class Operators {
   /** Forgets a communicator's operators. */
   static void forget(RankHandle owner) {
     ALL.values().removeIf(owned -> owned.owner == owner);
+    last = null;
   }
 }
