@@ -2,6 +2,7 @@
 // NCCL4J_DEVICE=host): out of place, in the program's stream, each awaited before the next. Prints
 // a line for each rank, with the calls among 2 to 50 that took longer than 100 us: the thread's processor
 // time of each, in parentheses, and how often another thread took the processor from it.
+// Then the first calls of other operations, and of groups, each awaited too.
 //   calls [RANKS [COUNT [PAUSE]]]
 // With PAUSE, milliseconds without a call of the library before each tenth call, prints the times of these
 // calls too.
@@ -121,7 +122,7 @@ static long await_compiled(const char* log) {
 }
 
 // This thread loaded no class of nccl4j, and no compiled method of a call was given up for being wrong.
-static void check_from(const char* log, long from) {
+static void check_from(const char* log, long from, const char* name) {
   char line[4096];
   FILE* file = fopen(log, "r");
   CHECK(file);
@@ -130,7 +131,7 @@ static void check_from(const char* log, long from) {
     int loads = is_by_this_thread(line) && strstr(line, "source:") && strstr(line, "org.nccl4j");
     int gives_up = strstr(line, "   4   ") && strstr(line, "made not entrant") && entered(line) >= 0;
     if (n < from || !(loads || gives_up)) continue;
-    fputs(line, stdout);
+    printf("%s: %s", name, line);
     wrong = 1;
   }
   fclose(file);
@@ -214,6 +215,89 @@ static void print_paused(int rank, const struct call* took) {
          paused[n / 2].time, paused[n - 1].time);
 }
 
+// --- Other operations ----------------------------------------------------------------------------
+
+enum kind {
+  REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, ALL_TO_ALL, GATHER, SCATTER, SEND_AND_RECEIVE, TWO_SUMS,
+  SCALED_SUM, KINDS
+};
+static const char* const KIND_NAMES[] = {
+    "reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all", "gather", "scatter",
+    "send and receive", "two all-reduces", "all-reduce with PreMulSum"};
+enum { CALLS_OF_A_KIND = 20 };
+
+struct place {
+  ncclComm_t comm;
+  int rank, ranks;
+  char *from, *to;
+  long count;  // of elements in each buffer
+  ncclRedOp_t scaled;
+  void* stream;
+};
+
+static void call_of(enum kind kind, const struct place* in) {
+  const ncclDataType_t F = ncclFloat32;
+  char *from = in->from, *to = in->to;
+  size_t all = in->count, part = all / in->ranks, half = all / 2;
+  int next = (in->rank + 1) % in->ranks, previous = (in->rank + in->ranks - 1) % in->ranks;
+  switch (kind) {
+    case REDUCE: OK(ncclReduce(from, to, all, F, ncclSum, 0, in->comm, in->stream)); break;
+    case ALL_GATHER: OK(ncclAllGather(from, to, part, F, in->comm, in->stream)); break;
+    case REDUCE_SCATTER: OK(ncclReduceScatter(from, to, part, F, ncclSum, in->comm, in->stream)); break;
+    case BROADCAST: OK(ncclBroadcast(from, to, all, F, 0, in->comm, in->stream)); break;
+    case ALL_TO_ALL: OK(ncclAlltoAll(from, to, part, F, in->comm, in->stream)); break;
+    case GATHER: OK(ncclGather(from, to, part, F, 0, in->comm, in->stream)); break;
+    case SCATTER: OK(ncclScatter(from, to, part, F, 0, in->comm, in->stream)); break;
+    case SEND_AND_RECEIVE:
+      OK(ncclGroupStart());
+      OK(ncclSend(from, all, F, next, in->comm, in->stream));
+      OK(ncclRecv(to, all, F, previous, in->comm, in->stream));
+      OK(ncclGroupEnd());
+      break;
+    case TWO_SUMS:
+      OK(ncclGroupStart());
+      OK(ncclAllReduce(from, to, half, F, ncclSum, in->comm, in->stream));
+      OK(ncclAllReduce(from + 4 * half, to + 4 * half, half, F, ncclSum, in->comm, in->stream));
+      OK(ncclGroupEnd());
+      break;
+    case SCALED_SUM: OK(ncclAllReduce(from, to, all, F, in->scaled, in->comm, in->stream)); break;
+    case KINDS: break;
+  }
+}
+
+static void await(void* stream) {
+  if (stream) CHECK(!driver.synchronize(stream));
+}
+
+static void print_kinds(const struct place* in) {
+  for (int kind = 0; kind < KINDS; kind++) {
+    struct call took[CALLS_OF_A_KIND];
+    double sum = 0, worst = 0;
+    for (int call = 0; call < CALLS_OF_A_KIND; call++) {
+      struct call begun = begin_call();
+      call_of(kind, in);
+      took[call] = end_call(begun);
+      await(in->stream);
+      if (call) sum += took[call].time;
+      if (call && took[call].time > worst) worst = took[call].time;
+    }
+    printf("rank %d: %s, us: first %.0f (%.0f), 2 to %d mean %.1f worst %.0f\n", in->rank,
+           KIND_NAMES[kind], took[0].time, took[0].processor, CALLS_OF_A_KIND,
+           sum / (CALLS_OF_A_KIND - 1), worst);
+  }
+}
+
+// The first call of each loads no class. On several ranks their plans load some.
+static void check_kinds(const char* log, const struct place* in) {
+  for (int kind = 0; kind < KINDS; kind++) {
+    int compiled[ENTERED_CLASSES] = {0};
+    long from = lines(log, compiled);
+    call_of(kind, in);
+    await(in->stream);
+    check_from(log, from, KIND_NAMES[kind]);
+  }
+}
+
 static void be_rank(int rank, int ranks, long count, long pause, const int* pipe_ends) {
   const char* host = getenv("NCCL4J_DEVICE");
   const char* first_calls = getenv("FIRST_CALLS");
@@ -248,12 +332,18 @@ static void be_rank(int rank, int ranks, long count, long pause, const int* pipe
     struct call begun = begin_call();
     OK(ncclAllReduce(data, data + bytes, count, ncclFloat32, ncclSum, comm, stream));
     took[call] = end_call(begun);
-    if (stream) CHECK(!driver.synchronize(stream));
+    await(stream);
   }
-  if (first_calls)
-    check_from(log, from);
-  else
+  float half = 0.5f;
+  struct place in = {comm, rank, ranks, data, data + bytes, count, ncclSum, stream};
+  if (first_calls) check_from(log, from, "all-reduce");
+  OK(ncclRedOpCreatePreMulSum(&in.scaled, &half, ncclFloat32, ncclScalarHostImmediate, comm));
+  if (first_calls) {
+    if (ranks == 1) check_kinds(log, &in);
+  } else {
     print(rank, started - begin, created - started, took);
+    print_kinds(&in);
+  }
   if (pause) print_paused(rank, took);
   fflush(stdout);
   OK(ncclCommDestroy(comm));

@@ -53,6 +53,14 @@ final class CallWarmUp {
           Operation.ALL_GATHER,
           Operation.REDUCE_SCATTER,
           Operation.BROADCAST);
+
+  /** Operations that programs call less often: enough rounds for the methods of their own. */
+  private static final List<Operation> ALSO_CALLED =
+      List.of(Operation.REDUCE, Operation.ALL_TO_ALL, Operation.GATHER, Operation.SCATTER);
+
+  private static final int ROUNDS_OF_OTHERS = 32;
+  private static final long SCALAR = Float.floatToRawIntBits(2);
+  private static final int HOST_SCALAR = 1; // ncclScalarHostImmediate
   private static final List<Long> PLANNED_COUNTS = List.of(1L, 1L << 20);
 
   private static final AtomicBoolean WARMED = new AtomicBoolean();
@@ -175,7 +183,26 @@ final class CallWarmUp {
           copy(Operation.ALL_REDUCE, count);
           Entry.groupEnd();
         }
+        if (round % ROUNDS_OF_OTHERS == 0) {
+          callOthers(count);
+        }
       }
+    }
+
+    /** Calls of pipelines, of experts, and of averages of gradients. */
+    private void callOthers(long count) {
+      for (Operation operation : ALSO_CALLED) {
+        launch(operation, address + WARM_BYTES, count);
+      }
+      Entry.groupStart();
+      launch(Operation.SEND, 0, count);
+      launch(Operation.RECV, address + WARM_BYTES, count);
+      Entry.groupEnd();
+      long comm = handle.handle();
+      int operator = Entry.preMulSum(comm, DataType.FLOAT32.ordinal(), SCALAR, HOST_SCALAR);
+      long shape = CallShape.of(Operation.ALL_REDUCE, DataType.FLOAT32, RedOp.SUM, 0);
+      Entry.launchWith(operator, comm, shape, address, address + WARM_BYTES, count, stream);
+      Entry.dropOperator(comm, operator);
     }
 
     /**
@@ -190,8 +217,12 @@ final class CallWarmUp {
 
     @HotPath
     private void launch(Operation operation, long to, long count) {
-      long shape = CallShape.of(operation, DataType.INT32, RedOp.SUM, 0);
-      Entry.launch(handle.handle(), shape, address, to, count, stream);
+      Entry.launch(handle.handle(), shape(operation), address, to, count, stream);
+    }
+
+    @HotPath
+    private static long shape(Operation operation) {
+      return CallShape.of(operation, DataType.INT32, RedOp.SUM, 0);
     }
   }
 }
