@@ -189,26 +189,32 @@ final class Jffi {
     MEMORY.memmove(to, from, bytes);
   }
 
+  @HotPath
   static byte getByte(long address) {
     return MEMORY.getByte(address);
   }
 
+  @HotPath
   static int getInt(long address) {
     return MEMORY.getInt(address);
   }
 
+  @HotPath
   static long getLong(long address) {
     return MEMORY.getLong(address);
   }
 
+  @HotPath
   static void putByte(long address, byte value) {
     MEMORY.putByte(address, value);
   }
 
+  @HotPath
   static void putInt(long address, int value) {
     MEMORY.putInt(address, value);
   }
 
+  @HotPath
   static void putLong(long address, long value) {
     MEMORY.putLong(address, value);
   }

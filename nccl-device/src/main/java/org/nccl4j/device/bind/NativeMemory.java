@@ -92,6 +92,7 @@ public final class NativeMemory {
     }
   }
 
+  @HotPath
   public static byte getByte(long address) {
     if (!FOREIGN) {
       return Jffi.getByte(address);
@@ -103,6 +104,7 @@ public final class NativeMemory {
     }
   }
 
+  @HotPath
   public static int getInt(long address) {
     if (!FOREIGN) {
       return Jffi.getInt(address);
@@ -114,6 +116,7 @@ public final class NativeMemory {
     }
   }
 
+  @HotPath
   public static long getLong(long address) {
     if (!FOREIGN) {
       return Jffi.getLong(address);
@@ -125,6 +128,7 @@ public final class NativeMemory {
     }
   }
 
+  @HotPath
   public static void putByte(long address, byte value) {
     if (!FOREIGN) {
       Jffi.putByte(address, value);
@@ -137,6 +141,7 @@ public final class NativeMemory {
     }
   }
 
+  @HotPath
   public static void putInt(long address, int value) {
     if (!FOREIGN) {
       Jffi.putInt(address, value);
@@ -149,6 +154,7 @@ public final class NativeMemory {
     }
   }
 
+  @HotPath
   public static void putLong(long address, long value) {
     if (!FOREIGN) {
       Jffi.putLong(address, value);

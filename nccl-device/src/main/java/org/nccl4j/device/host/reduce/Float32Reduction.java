@@ -5,6 +5,7 @@ import java.nio.FloatBuffer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.NativeMemory;
 
 /**
  * float32. {@link Float64Reduction} reads alike, as {@link Int32Reduction} and {@link
@@ -25,21 +26,19 @@ final class Float32Reduction extends StagedReduction {
   @HotPath
   void combineFew(
       ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
-    if (adds) {
-      addFew(a, aIndex, b, bIndex, to, toIndex, count);
-      return;
-    }
     for (int i = 0; i < count; i++) {
       to.putFloat(
           toIndex + (i << 2), one(a.getFloat(aIndex + (i << 2)), b.getFloat(bIndex + (i << 2))));
     }
   }
 
+  @Override
   @HotPath
-  private static void addFew(
-      ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
-    for (int at = 0; at < count << 2; at += 4) {
-      to.putFloat(toIndex + at, a.getFloat(aIndex + at) + b.getFloat(bIndex + at));
+  void addFew(long a, long b, long to, int bytes) {
+    for (int at = 0; at < bytes; at += 4) {
+      float x = Float.intBitsToFloat(NativeMemory.getInt(a + at));
+      float y = Float.intBitsToFloat(NativeMemory.getInt(b + at));
+      NativeMemory.putInt(to + at, Float.floatToRawIntBits(x + y));
     }
   }
 

@@ -5,6 +5,7 @@ import java.nio.DoubleBuffer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.NativeMemory;
 
 /** float64; as {@link Float32Reduction}, where it says why. */
 final class Float64Reduction extends StagedReduction {
@@ -24,6 +25,16 @@ final class Float64Reduction extends StagedReduction {
     for (int i = 0; i < count; i++) {
       to.putDouble(
           toIndex + (i << 3), one(a.getDouble(aIndex + (i << 3)), b.getDouble(bIndex + (i << 3))));
+    }
+  }
+
+  @Override
+  @HotPath
+  void addFew(long a, long b, long to, int bytes) {
+    for (int at = 0; at < bytes; at += 8) {
+      double x = Double.longBitsToDouble(NativeMemory.getLong(a + at));
+      double y = Double.longBitsToDouble(NativeMemory.getLong(b + at));
+      NativeMemory.putLong(to + at, Double.doubleToRawLongBits(x + y));
     }
   }
 

@@ -5,6 +5,7 @@ import java.nio.IntBuffer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.NativeMemory;
 
 /**
  * int32 and uint32; as {@link Int64Reduction}, for the reason that {@link Float32Reduction} gives.
@@ -28,6 +29,14 @@ final class Int32Reduction extends StagedReduction {
       ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
     for (int i = 0; i < count; i++) {
       to.putInt(toIndex + (i << 2), one(a.getInt(aIndex + (i << 2)), b.getInt(bIndex + (i << 2))));
+    }
+  }
+
+  @Override
+  @HotPath
+  void addFew(long a, long b, long to, int bytes) {
+    for (int at = 0; at < bytes; at += 4) {
+      NativeMemory.putInt(to + at, NativeMemory.getInt(a + at) + NativeMemory.getInt(b + at));
     }
   }
 

@@ -5,6 +5,7 @@ import java.nio.LongBuffer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.NativeMemory;
 
 /**
  * int64 and uint64; as {@link Int32Reduction}, for the reason that {@link Float32Reduction} gives.
@@ -29,6 +30,14 @@ final class Int64Reduction extends StagedReduction {
     for (int i = 0; i < count; i++) {
       to.putLong(
           toIndex + (i << 3), one(a.getLong(aIndex + (i << 3)), b.getLong(bIndex + (i << 3))));
+    }
+  }
+
+  @Override
+  @HotPath
+  void addFew(long a, long b, long to, int bytes) {
+    for (int at = 0; at < bytes; at += 8) {
+      NativeMemory.putLong(to + at, NativeMemory.getLong(a + at) + NativeMemory.getLong(b + at));
     }
   }
 

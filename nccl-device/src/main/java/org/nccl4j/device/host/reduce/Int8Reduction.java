@@ -3,6 +3,7 @@ package org.nccl4j.device.host.reduce;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.NativeMemory;
 
 /** int8 and uint8, but for their order. */
 final class Int8Reduction extends ByteReduction {
@@ -26,6 +27,15 @@ final class Int8Reduction extends ByteReduction {
       case PROD -> (byte) (a * b);
       default -> throw new IllegalStateException(op + " is made by Int8Order");
     };
+  }
+
+  @Override
+  @HotPath
+  void addFew(long a, long b, long to, int bytes) {
+    for (int at = 0; at < bytes; at += 1) {
+      byte sum = (byte) (NativeMemory.getByte(a + at) + NativeMemory.getByte(b + at));
+      NativeMemory.putByte(to + at, sum);
+    }
   }
 
   @Override

@@ -4,18 +4,21 @@ import java.nio.ByteBuffer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /**
  * Takes blocks of elements into two arrays, left and right, combines them there and puts them back.
- * The JIT compiler vectorises loops over arrays, and none over byte buffers. Sums that are not
- * short are made on the memories themselves, where {@link VectorSum} can.
+ * The JIT compiler vectorises loops over arrays, and none over byte buffers. Sums are made on the
+ * memories themselves where there are addresses: a few one by one, more by {@link VectorSum}.
  *
  * <p>Owned by one thread at a time.
  */
 abstract class StagedReduction implements Reduction {
   /** Bytes of a block: the arrays stay in the first-level cache. */
   static final int BLOCK_BYTES = 8192;
+
+  private static final boolean ADDRESSES = NativeMemory.hasAddresses();
 
   /** Up to so many elements are combined one by one, for types without conversions. */
   static final int FEW = 32;
@@ -73,6 +76,14 @@ abstract class StagedReduction implements Reduction {
   abstract void combineFew(
       ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count);
 
+  /**
+   * A few elements at an address = the sums of those at two others, one by one. Only of types that
+   * {@link VectorSum} has, and where memory has addresses: a byte buffer checks each access.
+   */
+  void addFew(long a, long b, long to, int bytes) {
+    throw new IllegalStateException("sums of this type are not those of its bits");
+  }
+
   /** A few elements of a window = those of another / ranks, one by one. */
   abstract void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count);
 
@@ -101,16 +112,26 @@ abstract class StagedReduction implements Reduction {
       HostMemory target,
       long targetOffset,
       int count) {
-    int added = addVectors(a, aOffset, b, bOffset, target, targetOffset, count << shift);
-    if (added == 0) {
+    if (summed == null) {
       reduceStaged(a, aOffset, b, bOffset, target, targetOffset, count);
-    } else if (added < count << shift) {
-      int rest = count - (added >> shift);
-      reduceStaged(a, aOffset + added, b, bOffset + added, target, targetOffset + added, rest);
+      return;
+    }
+    int added = addVectors(a, aOffset, b, bOffset, target, targetOffset, count << shift);
+    int rest = count - (added >> shift);
+    if (rest == 0) {
+      return;
+    }
+    long aAt = aOffset + added;
+    long bAt = bOffset + added;
+    long at = targetOffset + added;
+    if (rest <= few && ADDRESSES) {
+      addFew(a.address() + aAt, b.address() + bAt, target.address() + at, rest << shift);
+    } else {
+      reduceStaged(a, aAt, b, bAt, target, at, rest);
     }
   }
 
-  /** From now on adds as where {@link VectorSum} cannot; for tests. */
+  /** From now on adds as where there are no addresses; for tests. */
   final void addThroughArrays() {
     summed = null;
   }

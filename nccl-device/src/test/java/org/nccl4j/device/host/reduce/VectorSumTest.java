@@ -72,6 +72,41 @@ class VectorSumTest {
     expected.close();
   }
 
+  /** A few elements are added at their addresses, and from byte buffers where there are none. */
+  @ParameterizedTest
+  @EnumSource(names = {"INT8", "UINT8", "INT32", "UINT32", "INT64", "UINT64", "FLOAT32", "FLOAT64"})
+  void aFewElementsHaveTheSameSumsWithoutAddresses(DataType type) {
+    StagedReduction usual = (StagedReduction) Reductions.of(type, RedOp.SUM, 2);
+    StagedReduction without = (StagedReduction) Reductions.of(type, RedOp.SUM, 2);
+    without.addThroughArrays();
+    SplittableRandom random = new SplittableRandom(SEED);
+    HostMemory a = Elements.allocate(MOST);
+    HostMemory b = Elements.allocate(MOST);
+    HostMemory actual = Elements.allocate(MOST);
+    HostMemory expected = Elements.allocate(MOST);
+    for (int count = 1; count <= 100; count++) {
+      for (int at = 0; at < MOST; at++) {
+        put(a, at, random.nextInt() & 0x3f);
+        put(b, at, random.nextInt() & 0x3f);
+        int before = random.nextInt();
+        put(actual, at, before);
+        put(expected, at, before);
+      }
+      int aAt = random.nextInt(64);
+      int bAt = random.nextInt(64);
+      int to = random.nextInt(64);
+      usual.reduce(a, aAt, b, bAt, actual, to, count);
+      without.reduce(a, aAt, b, bAt, expected, to, count);
+      for (int at = 0; at < MOST; at++) {
+        assertEquals(get(expected, at), get(actual, at), "seed " + SEED + ", " + count);
+      }
+    }
+    a.close();
+    b.close();
+    actual.close();
+    expected.close();
+  }
+
   private static void put(HostMemory memory, int at, int value) {
     Elements.put(memory, at, DataType.INT8, value);
   }
