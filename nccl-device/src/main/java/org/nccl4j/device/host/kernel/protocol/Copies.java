@@ -2,12 +2,19 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.StreamingCopy;
 
 /** Copies between host memories. */
 public final class Copies {
-  private static final int FEW = 56;
+  private static final boolean ADDRESSES = NativeMemory.hasAddresses();
+
+  /**
+   * Up to so many bytes are copied word by word. Byte buffers check each access: without addresses
+   * fewer are.
+   */
+  private static final int FEW = ADDRESSES ? 128 : 56;
 
   /**
    * From here on the C library's copy is faster than the JVM's: it writes whole cache lines without
@@ -41,6 +48,10 @@ public final class Copies {
       HostMemory.move(source.address() + sourceOffset, target.address() + targetOffset, bytes);
       return;
     }
+    if (ADDRESSES && bytes <= FEW) {
+      copyFew(source.address() + sourceOffset, target.address() + targetOffset, bytes);
+      return;
+    }
     ByteBuffer from = source.window(sourceOffset);
     ByteBuffer to = target.window(targetOffset);
     int fromIndex = source.index(sourceOffset);
@@ -52,9 +63,24 @@ public final class Copies {
     copyFew(from, fromIndex, to, toIndex, bytes);
   }
 
-  /** Copies some bytes word by word. */
   @HotPath
-  static void copyFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int bytes) {
+  private static void copyFew(long from, long to, int bytes) {
+    int at = 0;
+    for (; at + 8 <= bytes; at += 8) {
+      NativeMemory.putLong(to + at, NativeMemory.getLong(from + at));
+    }
+    if (at + 4 <= bytes) {
+      NativeMemory.putInt(to + at, NativeMemory.getInt(from + at));
+      at += 4;
+    }
+    for (; at < bytes; at++) {
+      NativeMemory.putByte(to + at, NativeMemory.getByte(from + at));
+    }
+  }
+
+  @HotPath
+  private static void copyFew(
+      ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int bytes) {
     int at = 0;
     for (; at + 8 <= bytes; at += 8) {
       to.putLong(toIndex + at, from.getLong(fromIndex + at));

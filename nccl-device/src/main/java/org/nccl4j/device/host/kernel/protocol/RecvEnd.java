@@ -1,7 +1,6 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.VarHandle;
-import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
@@ -226,12 +225,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   public void recvSmall(
       SpinWait waiter, Call call, HostMemory target, long targetOffset, int bytes) {
     int from = awaitSmall(waiter, call, bytes);
-    if (bytes <= Ll128Slots.LINE_DATA) {
-      ByteBuffer to = target.window(targetOffset);
-      Copies.copyFew(front, frontIndex + from, to, target.index(targetOffset), bytes);
-    } else {
-      Copies.copy(data, from, target, targetOffset, bytes);
-    }
+    Copies.copy(data, from, target, targetOffset, bytes);
     releaseLazily();
   }
 

@@ -2,7 +2,6 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
@@ -269,16 +268,10 @@ public final class SendEnd extends ConnectionEnd {
     long now = step;
     awaitHead(waiter, now - Ll128Slots.count(bytes));
     int slot = Ll128Slots.slot(layout, now, bytes);
-    int at = frontIndex + slot;
-    if (bytes <= Ll128Slots.LINE_DATA) {
-      ByteBuffer from = source.window(sourceOffset);
-      Copies.copyFew(from, source.index(sourceOffset), front, at + LL128_DATA, bytes);
-    } else {
-      Copies.copyFlagLineLast(source, sourceOffset, data, slot + LL128_DATA, bytes);
-    }
+    Copies.copyFlagLineLast(source, sourceOffset, data, slot + LL128_DATA, bytes);
     count(bytes);
     step = now + 1;
-    AtomicWords.storeRelease(front, at, call.flag(now));
+    AtomicWords.storeRelease(front, frontIndex + slot, call.flag(now));
   }
 
   /** In LL, where every word carries its flag: goes on to the next step. */
