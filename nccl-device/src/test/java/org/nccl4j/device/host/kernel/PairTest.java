@@ -23,6 +23,7 @@ import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -129,6 +130,50 @@ class PairTest {
         }
       }
     }
+  }
+
+  /**
+   * Small calls in a row give their slots back many at a time. In an all-reduce both ranks send
+   * first, by fewer slots, and would wait for each other if too many were still to be given back.
+   */
+  @Test
+  void exchangesGoOnAfterAnyNumberOfSmallCalls() {
+    int count = 32;
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), SingleCopy.OFF);
+        DeviceMemory small = ranks.device.memAlloc(4 * count);
+        DeviceMemory large = ranks.device.memAlloc(3 * LAYOUT.simpleSlotBytes());
+        DeviceMemory sums = ranks.device.memAlloc(2 * large.size())) {
+      for (int calls = 1; calls <= 40; calls++) {
+        Operation first = calls % 2 == 0 ? Operation.REDUCE : Operation.BROADCAST;
+        CollectiveWork work = inLl128(first, DataType.INT32, RedOp.SUM, calls % 3 % 2, count);
+        CollectiveWork exchange = allReduce((int) large.size() / 4);
+        for (int rank = 0; rank < 2; rank++) {
+          KernelCommunicator communicator = ranks.communicators.get(rank);
+          DeviceStream stream = ranks.streams.get(rank);
+          DeviceMemory sum = sums.slice(rank * large.size(), large.size());
+          KernelPlan plan = communicator.prepare(work);
+          for (int call = 0; call < calls; call++) {
+            communicator.launch(plan, small, sum, stream);
+          }
+          communicator.launch(communicator.prepare(exchange), large, sum, stream);
+        }
+        ranks.streams.forEach(DeviceStream::isIdle);
+        ranks.streams.forEach(DeviceStream::synchronize);
+      }
+    }
+  }
+
+  private static CollectiveWork allReduce(int count) {
+    return new CollectiveWork(
+        Operation.ALL_REDUCE,
+        Algorithm.ONE_SHOT,
+        Protocol.SIMPLE,
+        DataType.INT32,
+        RedOp.SUM,
+        0,
+        count,
+        1,
+        LAYOUT.simpleSlotBytes());
   }
 
   /** An outcome that leaves the caches goes through the ranks' own memory. */
