@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.OptionalDouble;
 import java.util.TreeMap;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
@@ -26,10 +27,16 @@ import org.nccl4j.api.observe.flight.RankReport.Traffic;
  * #LEAST_BYTES}, and both ends have waited for it for {@link #STALLED_MILLIS} in which nothing
  * arrived.
  *
+ * <p>A rank records the links with the first ranks that it exchanges data with. A link that its
+ * receiver has not recorded is neither compared nor stalled, since nothing is known of the time in
+ * which the receiver waited.
+ *
  * @param all links that were compared, by rank
  * @param slow stalled links, then slow ones, the slowest first
+ * @param unrecorded number of links that would have been compared if their receivers had recorded
+ *     them
  */
-public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
+public record LinkSpeeds(List<Speed> all, List<Slow> slow, int unrecorded) {
   /** Fewest bytes in the recent time with which a link is compared. */
   static final long LEAST_BYTES = 1 << 20;
 
@@ -117,6 +124,7 @@ public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
     ranks.forEach(rank -> byRank.put(rank.rank(), rank));
     List<Speed> compared = new ArrayList<>();
     List<Slow> slow = new ArrayList<>();
+    int unrecorded = 0;
     for (RankReport rank : byRank.values()) {
       for (Traffic link : rank.links().traffic()) {
         RankReport peer = byRank.get(link.peer());
@@ -124,8 +132,13 @@ public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
         if (peer == null || link.via().isEmpty() || recent.millis() < LEAST_MILLIS) {
           continue;
         }
+        OptionalDouble room = room(peer, rank, link);
+        if (room.isEmpty()) {
+          unrecorded += recent.bytes() >= LEAST_BYTES ? 1 : 0;
+          continue;
+        }
         double share =
-            Math.min(share(recent.underWayMillis(), recent.millis()), room(peer, rank, link));
+            Math.min(share(recent.underWayMillis(), recent.millis()), room.getAsDouble());
         double awaited = Math.max(LOOK_MILLIS, share * recent.millis());
         Speed speed = new Speed(rank.rank(), link, recent.bytes() * MILLIS / awaited, share);
         if (recent.bytes() >= LEAST_BYTES) {
@@ -137,25 +150,34 @@ public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
     }
     addSlow(compared, slow);
     slow.sort(Comparator.comparingDouble(Slow::ratio));
-    return new LinkSpeeds(List.copyOf(compared), List.copyOf(slow));
+    return new LinkSpeeds(List.copyOf(compared), List.copyOf(slow), unrecorded);
   }
 
   private static double share(long part, long millis) {
     return millis == 0 ? 0 : (double) part / millis;
   }
 
-  /** The share of the recent time in which the receiver had room for a link's data. */
-  private static double room(RankReport receiver, RankReport sender, Traffic link) {
-    boolean some = false;
+  /**
+   * The share of the recent time in which the receiver had room for a link's data; empty if it has
+   * not recorded the link.
+   */
+  private static OptionalDouble room(RankReport receiver, RankReport sender, Traffic link) {
+    boolean isFull = false;
     for (Traffic each : receiver.links().traffic()) {
       if (each.peer() == sender.rank() && each.transport().equals(link.transport())) {
-        return share(each.recent().roomMillis(), each.recent().millis());
+        Recent recent = each.recent();
+        return OptionalDouble.of(share(recent.roomMillis(), recent.millis()));
       }
-      some |= each.peer() < 0;
+      isFull |= each.isOfSeveral();
     }
-    // Nothing has ever come over it, unless it is one of those that share an entry.
-    boolean waits = !some && receiver.current() != null;
-    return waits ? Math.min(1, share(receiver.stillMillis(), link.recent().millis())) : 0;
+    if (isFull || link.recent().bytes() >= LEAST_BYTES) {
+      return OptionalDouble.empty();
+    }
+    // A receiver with entries left has none of a link over which nothing has ever come.
+    return OptionalDouble.of(
+        receiver.current() == null
+            ? 0
+            : Math.min(1, share(receiver.stillMillis(), link.recent().millis())));
   }
 
   private static void addSlow(List<Speed> compared, List<Slow> slow) {
@@ -174,7 +196,10 @@ public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
     }
   }
 
-  /** Readable lines: the slow links, or that there is none; empty if none was compared. */
+  /**
+   * Readable lines: the slow links, or that there is none, and the number of links that are left
+   * out; empty if none has moved much.
+   */
   public List<String> text() {
     List<String> lines = new ArrayList<>();
     slow.stream().limit(SHOWN).map(each -> "  " + each.text()).forEach(lines::add);
@@ -183,6 +208,12 @@ public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
     }
     if (slow.isEmpty() && !all.isEmpty()) {
       lines.add("  no slow link among %d over networks".formatted(all.size()));
+    }
+    if (unrecorded > 0) {
+      lines.add(
+          "  %d more links over networks are not compared: their receivers have recorded others"
+                  .formatted(unrecorded)
+              + " (each rank records its first %d)".formatted(RankReport.MOST_LINKS));
     }
     return lines;
   }

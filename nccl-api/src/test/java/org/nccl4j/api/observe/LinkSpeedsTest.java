@@ -8,6 +8,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Recent;
+import org.nccl4j.api.observe.flight.RankReport.Traffic;
 
 /** Slow links of simulated ranks. */
 class LinkSpeedsTest {
@@ -138,5 +140,58 @@ class LinkSpeedsTest {
     reports.remove(4);
     assertEquals(List.of(), LinkSpeeds.of(reports).slow());
     assertEquals(RANKS - 2, LinkSpeeds.of(reports).all().size());
+  }
+
+  /** Ranks that exchange equal data with all others, of which each records the first. */
+  private static List<RankReport> allToAll(int nRanks) {
+    Recent recent = new Recent(MILLIS, BYTES, MILLIS * 9 / 10, 0, BYTES, MILLIS * 9 / 10);
+    List<RankReport> reports = new ArrayList<>();
+    for (int rank = 0; rank < nRanks; rank++) {
+      List<Traffic> traffic = new ArrayList<>();
+      for (int peer = 0; peer < nRanks && traffic.size() < RankReport.MOST_LINKS; peer++) {
+        if (peer != rank) {
+          traffic.add(new Traffic(peer, "NET", SimulatedRing.VIA, BYTES, BYTES, MILLIS, 0, recent));
+        }
+      }
+      if (nRanks - 1 > RankReport.MOST_LINKS) {
+        traffic.add(new Traffic(-1, "several", BYTES));
+      }
+      reports.add(SimulatedRing.report(rank, nRanks, traffic));
+    }
+    return reports;
+  }
+
+  /** Nobody knows if the receiver of such a link waited for it. */
+  @Test
+  void aLinkThatItsReceiverHasNotRecordedIsLeftOut() {
+    int recorded = RankReport.MOST_LINKS + 1;
+    int both = recorded * (recorded - 1);
+    for (int nRanks : List.of(recorded, 48, 64)) {
+      LinkSpeeds speeds = LinkSpeeds.of(allToAll(nRanks));
+      assertEquals(List.of(), speeds.slow(), nRanks + " ranks");
+      assertEquals(both, speeds.all().size(), nRanks + " ranks");
+      assertEquals((nRanks - recorded) * RankReport.MOST_LINKS, speeds.unrecorded());
+      assertTrue(speeds.all().stream().allMatch(each -> each.share() == 0.9));
+    }
+    assertEquals(
+        List.of(
+            "  no slow link among 380 over networks",
+            "  836 more links over networks are not compared: their receivers have recorded others"
+                + " (each rank records its first 19)"),
+        LinkSpeeds.of(allToAll(64)).text());
+  }
+
+  /** Its receiver may have no entry left for it. */
+  @Test
+  void aLinkWithoutAnEntryOfAFullReceiverIsNotStalled() {
+    ring.with(3, 0, MILLIS, MILLIS, 0);
+    List<RankReport> reports = new ArrayList<>(ring.reports());
+    List<Traffic> traffic = new ArrayList<>(reports.get(4).links().traffic());
+    traffic.add(new Traffic(-1, "several", BYTES));
+    reports.set(4, SimulatedRing.report(4, RANKS, traffic));
+    assertEquals(List.of(), LinkSpeeds.of(reports).slow());
+    traffic.set(traffic.size() - 1, new Traffic(-1, "NVLS", BYTES));
+    reports.set(4, SimulatedRing.report(4, RANKS, traffic));
+    assertEquals(1, LinkSpeeds.of(reports).slow().size());
   }
 }

@@ -81,6 +81,12 @@ public final class SimulatedRing {
     if (in.received() > 0) {
       traffic.add(new Traffic(before, "NET", VIA, 0, 10 * in.received(), 0, 0, in));
     }
+    return report(rank, nRanks, traffic);
+  }
+
+  /** The report of a rank that waits for the one before it, with any links. */
+  static RankReport report(int rank, int nRanks, List<Traffic> traffic) {
+    int before = (rank + nRanks - 1) % nRanks;
     return new RankReport(
         new ProcessReport("host" + rank, 100 + rank, ""),
         7,

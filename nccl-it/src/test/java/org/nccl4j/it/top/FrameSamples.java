@@ -23,7 +23,7 @@ final class FrameSamples {
   /** A name that is no HTML. */
   static final String TRICK = "<img src=x onerror=document.title='no'>";
 
-  static final LinkSpeeds NO_SPEEDS = new LinkSpeeds(List.of(), List.of());
+  static final LinkSpeeds NO_SPEEDS = new LinkSpeeds(List.of(), List.of(), 0);
 
   /** No machine is known. */
   static final TrafficMap UNKNOWN = new TrafficMap(host -> Optional.empty());
@@ -83,7 +83,7 @@ final class FrameSamples {
     return frame(
         1000,
         TRICK,
-        new LinkSpeeds(List.of(speed), List.of(new LinkSpeeds.Slow(speed, 2.3e9, 12))),
+        new LinkSpeeds(List.of(speed), List.of(new LinkSpeeds.Slow(speed, 2.3e9, 12)), 0),
         List.of(new Wait(0, 1, 0.9)),
         half(0, "waits"),
         half(1, "runs"));

@@ -45,7 +45,7 @@ class PrometheusTextTest {
   private static final String TRAINING =
       "communicator=\"training\",rank=\"%d\",host=\"h\",pid=\"%d\"";
 
-  private static final LinkSpeeds NO_SPEEDS = new LinkSpeeds(List.of(), List.of());
+  private static final LinkSpeeds NO_SPEEDS = new LinkSpeeds(List.of(), List.of(), 0);
 
   private static RankRates rank(int rank, long operations, String state, Failover... failovers) {
     ProcessReport process = new ProcessReport("h", 41 + rank, "S");
@@ -229,7 +229,8 @@ class PrometheusTextTest {
     LinkSpeeds.Speed speed = new LinkSpeeds.Speed(0, link, 5e5, 0.9);
     PrometheusText text = new PrometheusText(process -> true);
     CommunicatorRates pair = pair("training");
-    LinkSpeeds speeds = new LinkSpeeds(List.of(speed), List.of(new LinkSpeeds.Slow(speed, 2e6, 3)));
+    LinkSpeeds speeds =
+        new LinkSpeeds(List.of(speed), List.of(new LinkSpeeds.Slow(speed, 2e6, 3)), 0);
     text.add(frame(new CommunicatorRates("training", 1, 2, pair.ranks(), pair.waits(), speeds)));
     Map<String, Double> samples = parse(text.toString());
     String labels = TRAINING.formatted(0, 41) + ",peer=\"1\",transport=\"NET\"";

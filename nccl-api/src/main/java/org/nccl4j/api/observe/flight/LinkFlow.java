@@ -107,8 +107,10 @@ final class LinkFlow {
       came += now.bytesReceived();
       room &= now.hasRoom();
     }
-    // Where kernels alone count, their bytes have arrived.
-    arrived = counted == 0 ? sent : arrived;
+    // Where kernels alone count, their bytes have arrived. Over a network nobody knows that:
+    // another
+    // rank sends them (PXN).
+    arrived = counted == 0 && via.isEmpty() ? sent : arrived;
     boolean awaited = works && underWay;
     boolean still = awaited && wasUnderWay && arrived == total.bytes();
     total =

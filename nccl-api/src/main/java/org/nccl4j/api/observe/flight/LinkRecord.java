@@ -23,16 +23,13 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 final class LinkRecord {
   static final int SENT = 3328;
   static final int SENT_BYTES = 120;
-  static final int SENT_ENTRIES = 20;
+  static final int SENT_ENTRIES = RankReport.MOST_LINKS + 1;
   static final int TAKE_OVERS = 5728;
   static final int TAKE_OVER_BYTES = 72;
   static final int TAKE_OVER_ENTRIES = 4;
 
   /** Rank of the entry that others share. */
-  static final int OTHERS = -1;
-
-  /** Transport of that entry. */
-  private static final String SEVERAL = "several";
+  static final int OTHERS = Traffic.OTHERS;
 
   private static final int TRANSPORT = 4;
   private static final int TRANSPORT_BYTES = 12;
@@ -98,7 +95,7 @@ final class LinkRecord {
       put(entry, flow.peer(), flow.transport(), flow.via(), flow.sent(), flow.received());
     }
     if (otherSent > 0 || otherReceived > 0) {
-      put(SENT_ENTRIES - 1, OTHERS, SEVERAL, "", otherSent, otherReceived);
+      put(SENT_ENTRIES - 1, OTHERS, Traffic.SEVERAL, "", otherSent, otherReceived);
     }
     anyFlow = !flows.isEmpty();
     replacements.forEach(this::put);

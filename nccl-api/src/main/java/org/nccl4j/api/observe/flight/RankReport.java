@@ -45,6 +45,9 @@ public record RankReport(
   /** The device of ranks that use the host's memory and processors. */
   public static final String HOST = "host";
 
+  /** Links that a rank records each for itself: the first ones that move data. */
+  public static final int MOST_LINKS = 19;
+
   /** A report; control characters in texts are question marks, since terminals obey them. */
   public RankReport {
     name = printable(name);
@@ -90,9 +93,20 @@ public record RankReport(
       long underWayMillis,
       long stalledMillis,
       Recent recent) {
+    /** Peer of the entry that ranks without their own share. */
+    static final int OTHERS = -1;
+
+    /** Transport of that entry. */
+    static final String SEVERAL = "several";
+
     /** Data sent, of which nothing else is known. */
     public Traffic(int peer, String transport, long bytes) {
       this(peer, transport, "", bytes, 0, 0, 0, Recent.NONE);
+    }
+
+    /** True for the sum of the links for which there was no room. */
+    public boolean isOfSeveral() {
+      return peer == OTHERS && transport.equals(SEVERAL);
     }
 
     /** The transport and the network, such as "NET/Socket": links of one kind can be compared. */

@@ -248,6 +248,25 @@ class LinkRecordTest {
     assertEquals(new Recent(50, 1000, 0, 0, 0, 0), read().traffic().get(0).recent());
   }
 
+  /** Another rank sends them (PXN), and this one does not learn when they arrive. */
+  @Test
+  void dataThatKernelsCountOverANetworkMayBeUnderWay() {
+    Wire wire = new Wire();
+    wire.received = 5;
+    FakeKernels counting =
+        new FakeKernels() {
+          @Override
+          public long bytesSent(int peer) {
+            return 1000;
+          }
+        };
+    log.observe(List.of(wire), counting);
+    log.observeFlows(50, true);
+    Traffic link = read().traffic().get(0);
+    assertEquals(1000, link.bytes());
+    assertEquals(new Recent(50, 0, 0, 0, 5, 0), link.recent());
+  }
+
   /** Before it sends, the card that it receives by is there. */
   @Test
   void theCardIsTheOneThatTheRankSendsBy() {
