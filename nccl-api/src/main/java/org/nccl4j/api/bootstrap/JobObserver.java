@@ -4,9 +4,13 @@ import java.io.IOException;
 import java.net.ProtocolException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.nccl4j.api.bootstrap.connection.Connection;
@@ -22,9 +26,11 @@ import org.nccl4j.api.bootstrap.root.RankState;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.support.DaemonThread;
 
 /**
  * An observer of a job: proves its knowledge of the secret as a rank does, asks a root for the
@@ -45,7 +51,84 @@ public final class JobObserver implements ConnectionDialer.Outcome, Connection.O
    */
   public record States(int nRanks, boolean formed, List<RankState> ranks) {}
 
+  /**
+   * The answer of one of several roots, or why there is none.
+   *
+   * @param states null if there is none
+   * @param failure null if there is an answer
+   */
+  public record Answer(BootstrapId root, States states, NcclException failure) {}
+
   private JobObserver() {}
+
+  /**
+   * Asks the roots of several ids at the same time.
+   *
+   * @param limit for the first answer
+   * @param further for the others, from the first answer on
+   * @return an answer for each root, in the order of the ids
+   */
+  public static List<Answer> askAll(
+      List<BootstrapId> roots, BootstrapOptions options, Duration limit, Duration further) {
+    BlockingQueue<Answer> come = new LinkedBlockingQueue<>();
+    List<Thread> asking =
+        roots.stream()
+            .map(
+                root ->
+                    DaemonThread.of(
+                        () -> come.add(answer(root, options, limit)), "nccl4j-job-observer"))
+            .toList();
+    try {
+      asking.forEach(Thread::start);
+      return answers(roots, come, Deadline.after(limit), further);
+    } catch (InterruptedException e) {
+      throw interrupted(e);
+    } finally {
+      asking.forEach(Thread::interrupt);
+    }
+  }
+
+  private static Answer answer(BootstrapId root, BootstrapOptions options, Duration limit) {
+    try {
+      return new Answer(root, ask(root, options, limit), null);
+    } catch (NcclException e) {
+      return new Answer(root, null, e);
+    } catch (RuntimeException | Error e) {
+      return new Answer(
+          root,
+          null,
+          new InternalErrorException(
+              "the bootstrap root at %s cannot be queried (%s)".formatted(root.where(), e),
+              "report this with the stack trace",
+              e));
+    }
+  }
+
+  private static List<Answer> answers(
+      List<BootstrapId> roots, BlockingQueue<Answer> come, Deadline limit, Duration further)
+      throws InterruptedException {
+    Map<BootstrapId, Answer> byRoot = new IdentityHashMap<>();
+    Deadline end = limit;
+    boolean any = false;
+    while (byRoot.size() < roots.size()) {
+      Answer next = come.poll(Math.max(1, end.leftNanos()), TimeUnit.NANOSECONDS);
+      if (next == null) {
+        break;
+      }
+      byRoot.put(next.root, next);
+      if (!any && next.states != null) {
+        any = true;
+        end = end.atMost(further);
+      }
+    }
+    String late =
+        any ? "no answer %s after another root's".formatted(end.text()) : "no answer in time";
+    return roots.stream()
+        .map(
+            root ->
+                byRoot.getOrDefault(root, new Answer(root, null, unreachable(root, late, null))))
+        .toList();
+  }
 
   /**
    * Asks the root of an id.
@@ -74,12 +157,7 @@ public final class JobObserver implements ConnectionDialer.Outcome, Connection.O
         loop.execute(dialer::cancel);
       }
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new InvalidUsageException(
-          ErrorId.INTERRUPTED,
-          "the thread was interrupted while it asked a job for its state",
-          "do not interrupt a thread that asks",
-          e);
+      throw interrupted(e);
     } catch (TimeoutException e) {
       throw unreachable(id, "no answer within " + deadline.text(), e);
     } catch (ExecutionException e) {
@@ -90,6 +168,15 @@ public final class JobObserver implements ConnectionDialer.Outcome, Connection.O
     } finally {
       loop.release();
     }
+  }
+
+  private static InvalidUsageException interrupted(InterruptedException cause) {
+    Thread.currentThread().interrupt();
+    return new InvalidUsageException(
+        ErrorId.INTERRUPTED,
+        "the thread was interrupted while it asked a job for its state",
+        "do not interrupt a thread that asks",
+        cause);
   }
 
   private static SystemErrorException unreachable(BootstrapId id, String why, Exception cause) {

@@ -34,6 +34,14 @@ public final class JobJson {
     list("ranks", job.ranks(), this::write);
     list("gone", job.gone(), text::append);
     list("communicators", job.communicators(), this::write);
+    list("unreachedRoots", job.unreached(), this::write);
+    end('}');
+  }
+
+  private void write(JobReport.UnreachedRoot root) {
+    begin('{');
+    string("root", root.where());
+    string("reason", root.reason());
     end('}');
   }
 

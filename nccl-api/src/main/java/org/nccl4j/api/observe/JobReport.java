@@ -31,14 +31,27 @@ import org.nccl4j.device.os.ThisProcess;
  * @param ranks those that are connected, by rank
  * @param gone ranks that have left, or before the communicator is formed have not come
  * @param communicators with at least one report each: the first one and its splits
+ * @param unreached roots that gave no answer, while others did; their ranks are among those gone
  */
 public record JobReport(
     int nRanks,
     boolean formed,
     List<Rank> ranks,
     List<Integer> gone,
-    List<CommunicatorState> communicators) {
+    List<CommunicatorState> communicators,
+    List<UnreachedRoot> unreached) {
   private static final Duration LIMIT = Duration.ofSeconds(10);
+
+  /** Time for the other roots after the first answer: the patience of a root and some more. */
+  private static final Duration FURTHER = Duration.ofSeconds(3);
+
+  /**
+   * A root that gave no answer.
+   *
+   * @param where its addresses
+   * @param reason for messages
+   */
+  public record UnreachedRoot(String where, String reason) {}
 
   /**
    * A rank of the job.
@@ -109,12 +122,13 @@ public record JobReport(
   }
 
   /**
-   * Asks the roots of a job; takes little more than a second at most, if they can be reached.
+   * Asks the roots of a job, all at the same time; takes little more than a second at most, if they
+   * can be reached. One that cannot is named in the report, and delays it by three seconds at most.
    *
    * @param ids a unique id's text for each root, or the NCCL_COMM_ID
    * @param settings secret and certificates, as the ranks have them
    * @throws org.nccl4j.device.InvalidArgumentException if an id is invalid
-   * @throws org.nccl4j.device.SystemErrorException if a root cannot be reached
+   * @throws org.nccl4j.device.SystemErrorException if no root can be reached
    */
   public static JobReport ask(List<String> ids, Settings settings) {
     BootstrapOptions options = BootstrapOptions.from(settings);
@@ -127,7 +141,23 @@ public record JobReport(
    * @param roots ids by which the ranks have joined
    */
   public static JobReport askRoots(List<BootstrapId> roots, BootstrapOptions options) {
-    return of(roots.stream().map(id -> JobObserver.ask(id, options, LIMIT)).toList());
+    if (roots.size() == 1) {
+      return of(List.of(JobObserver.ask(roots.get(0), options, LIMIT)));
+    }
+    List<JobObserver.Answer> answers = JobObserver.askAll(roots, options, LIMIT, FURTHER);
+    List<JobObserver.Answer> failed =
+        answers.stream().filter(each -> each.failure() != null).toList();
+    if (failed.size() == answers.size()) {
+      throw failed.get(0).failure().again();
+    }
+    return of(
+        answers.stream()
+            .filter(each -> each.failure() == null)
+            .map(JobObserver.Answer::states)
+            .toList(),
+        failed.stream()
+            .map(each -> new UnreachedRoot(each.root().where(), each.failure().problem()))
+            .toList());
   }
 
   /**
@@ -144,7 +174,8 @@ public record JobReport(
         true,
         IntStream.range(0, nRanks).mapToObj(rank -> new Rank(rank, process, false)).toList(),
         List.of(),
-        states(reports));
+        states(reports),
+        List.of());
   }
 
   private static List<CommunicatorState> states(List<RankReport> reports) {
@@ -152,6 +183,10 @@ public record JobReport(
   }
 
   static JobReport of(List<JobObserver.States> answers) {
+    return of(answers, List.of());
+  }
+
+  private static JobReport of(List<JobObserver.States> answers, List<UnreachedRoot> unreached) {
     // A rank between two roots' blocks is connected to both.
     Map<Integer, Rank> ranks = new TreeMap<>();
     Map<Integer, List<RankReport>> reports = new TreeMap<>();
@@ -173,7 +208,8 @@ public record JobReport(
         answers.stream().allMatch(JobObserver.States::formed),
         List.copyOf(ranks.values()),
         IntStream.range(0, nRanks).filter(rank -> !ranks.containsKey(rank)).boxed().toList(),
-        communicators);
+        communicators,
+        List.copyOf(unreached));
   }
 
   private static List<RankReport> reports(RankState state, ProcessReport process) {
@@ -195,6 +231,7 @@ public record JobReport(
   /** True if all ranks are there and answer, and none is behind or has failed. */
   public boolean isHealthy() {
     return formed
+        && unreached.isEmpty()
         && gone.isEmpty()
         && silent().isEmpty()
         && communicators.stream()

@@ -13,8 +13,11 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.bootstrap.root.RankState;
 import org.nccl4j.api.observe.JobJson;
 import org.nccl4j.api.observe.JobReport;
@@ -34,7 +37,11 @@ class JobObserverTest {
   }
 
   private static List<Bootstrap> join(BootstrapId id, int n) {
-    return Ranks.run(n, rank -> TcpBootstrap.join(Ranks.request(id, n, rank, LONG))).stream()
+    return join(List.of(id), n);
+  }
+
+  private static List<Bootstrap> join(List<BootstrapId> ids, int n) {
+    return Ranks.run(n, rank -> TcpBootstrap.join(Ranks.request(ids, n, rank, LONG))).stream()
         .map(Ranks.Ended::get)
         .toList();
   }
@@ -89,12 +96,13 @@ class JobObserverTest {
    * The whole report of a job with a slow link: the root asks, and all states are read and compared
    * and written. On a busy machine some ranks may not answer within the root's second at first.
    */
-  @Test
-  void aThousandRanksAreReported() {
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4})
+  void aThousandRanksAreReported(int roots) {
     int n = Integer.getInteger("nccl4j.ranks", 1024);
     SimulatedRing ring = new SimulatedRing(n).withSlowLink(77);
-    BootstrapId id = newId();
-    List<Bootstrap> ranks = join(id, n);
+    List<BootstrapId> ids = Stream.generate(JobObserverTest::newId).limit(roots).toList();
+    List<Bootstrap> ranks = join(ids, n);
     try {
       ranks.forEach(
           each -> each.onStateAsked(() -> StateMessage.encode(List.of(ring.report(each.rank())))));
@@ -104,12 +112,16 @@ class JobObserverTest {
       int asked = 0;
       do {
         start = System.nanoTime();
-        report = reportOrNull(id);
-      } while ((report == null || !report.silent().isEmpty() || ++asked < 3)
+        report = reportOrNull(ids);
+      } while ((report == null
+              || !report.silent().isEmpty()
+              || !report.unreached().isEmpty()
+              || ++asked < 3)
           && System.nanoTime() < end);
       assertNotNull(report, "the root gives no answer in time");
       String json = JobJson.of(report);
-      System.out.printf("%d ranks: %.3f s%n", n, (System.nanoTime() - start) / 1e9);
+      System.out.printf(
+          "%d ranks, %d roots: %.3f s%n", n, roots, (System.nanoTime() - start) / 1e9);
       assertTrue(report.isHealthy());
       assertEquals(n, report.ranks().size());
       assertEquals(n, report.communicators().get(0).ranks().size());
@@ -123,11 +135,59 @@ class JobObserverTest {
   }
 
   /** Null if the root's answer does not come within the limit of a report. */
-  private static JobReport reportOrNull(BootstrapId id) {
+  private static JobReport reportOrNull(List<BootstrapId> ids) {
     try {
-      return JobReport.askRoots(List.of(id), Ranks.LOOPBACK);
+      return JobReport.askRoots(ids, Ranks.LOOPBACK);
     } catch (SystemErrorException e) {
       return null;
+    }
+  }
+
+  /**
+   * Four roots with 1,024 ranks, of which one of each root is silent: each root names it only after
+   * its patience, and the report is there after the patience of one.
+   */
+  @Test
+  void rootsAreAskedAtTheSameTime() {
+    int n = 1024;
+    SimulatedRing ring = new SimulatedRing(n);
+    try (SimulatedRoots roots = new SimulatedRoots(4, n, ring)) {
+      long start = System.nanoTime();
+      JobReport report = JobReport.askRoots(roots.ids(), Ranks.LOOPBACK);
+      String json = JobJson.of(report);
+      System.out.printf(
+          "%d ranks, 4 roots, 4 silent: %.3f s%n", n, (System.nanoTime() - start) / 1e9);
+      assertEquals(List.of(), report.unreached());
+      assertEquals(List.of(), report.gone());
+      assertEquals(n, report.ranks().size());
+      assertEquals(
+          List.of(0, 256, 512, 768), report.silent().stream().map(JobReport.Rank::rank).toList());
+      assertEquals(n - 4, report.communicators().get(0).ranks().size());
+      assertTrue(json.endsWith("\"unreachedRoots\":[]}"), json);
+    }
+  }
+
+  @Test
+  void aRootThatIsGoneIsNamed() {
+    int n = 8;
+    SimulatedRing ring = new SimulatedRing(n);
+    try (SimulatedRoots roots = new SimulatedRoots(2, n, ring)) {
+      roots.close(1);
+      JobReport report = JobReport.askRoots(roots.ids(), Ranks.LOOPBACK);
+      assertEquals(1, report.unreached().size());
+      JobReport.UnreachedRoot gone = report.unreached().get(0);
+      assertEquals(roots.ids().get(1).where(), gone.where());
+      assertTrue(gone.reason().contains(gone.where()), gone.reason());
+      assertEquals(List.of(4, 5, 6, 7), report.gone());
+      assertEquals(4, report.ranks().size());
+      assertFalse(report.isHealthy());
+      String json = JobJson.of(report);
+      assertTrue(json.contains("\"unreachedRoots\":[{\"root\":\"" + gone.where()), json);
+      roots.close(0);
+      SystemErrorException refused =
+          assertThrows(
+              SystemErrorException.class, () -> JobReport.askRoots(roots.ids(), Ranks.LOOPBACK));
+      assertTrue(refused.getMessage().contains("cannot be queried"), refused.getMessage());
     }
   }
 

@@ -28,10 +28,15 @@ final class JobPrinter {
             job.ranks().stream().map(rank -> rank.process().host()).distinct().count(),
             "host",
             "s"));
+    job.unreached()
+        .forEach(
+            root -> out.printf("no answer of the root at %s: %s%n", root.where(), root.reason()));
     if (!job.formed()) {
       out.println("the communicator is being created; not joined yet: " + numbers(job.gone()));
     } else if (!job.gone().isEmpty()) {
-      out.println("left, or connected to a root that was not queried: " + numbers(job.gone()));
+      out.println(
+          "left, or connected to a root that was not queried or gave no answer: "
+              + numbers(job.gone()));
     }
     if (!silent.isEmpty()) {
       out.println("silent: " + list(silent.stream().map(JobPrinter::text).toList()));

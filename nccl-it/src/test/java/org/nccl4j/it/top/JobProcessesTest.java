@@ -25,7 +25,7 @@ class JobProcessesTest {
       ranks.add(new JobReport.Rank(ranks.size(), process(pid), false));
     }
     List<Integer> gone = IntStream.range(pids.length, 2).boxed().toList();
-    return new JobReport(2, formed, ranks, gone, List.of());
+    return new JobReport(2, formed, ranks, gone, List.of(), List.of());
   }
 
   @Test

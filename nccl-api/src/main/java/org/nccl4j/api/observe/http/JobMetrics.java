@@ -27,6 +27,8 @@ final class JobMetrics {
       Family.gauge("nccl4j_job_silent_ranks", "Ranks that gave no answer in time.");
   private static final Family GONE =
       Family.gauge("nccl4j_job_gone_ranks", "Ranks that have left or have not come.");
+  private static final Family UNREACHED =
+      Family.gauge("nccl4j_job_unreached_roots", "Bootstrap roots that gave no answer.");
   private static final Family HEALTHY =
       Family.gauge("nccl4j_job_healthy", "1 if no rank is silent, gone, behind or has failed.");
   private static final Family BEHIND =
@@ -42,6 +44,7 @@ final class JobMetrics {
             RANKS,
             SILENT,
             GONE,
+            UNREACHED,
             HEALTHY,
             RankFamilies.OPERATIONS,
             BEHIND,
@@ -64,6 +67,7 @@ final class JobMetrics {
     metrics.put(RANKS, "", job.nRanks());
     metrics.put(SILENT, "", job.silent().size());
     metrics.put(GONE, "", job.gone().size());
+    metrics.put(UNREACHED, "", job.unreached().size());
     metrics.put(HEALTHY, "", job.isHealthy() ? 1 : 0);
     job.communicators().forEach(metrics::take);
     return metrics.text();
