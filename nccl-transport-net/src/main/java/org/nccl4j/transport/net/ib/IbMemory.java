@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 import java.util.List;
+import java.util.function.Consumer;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -146,9 +147,18 @@ final class IbMemory implements NetMemory {
 
   @Override
   public synchronized void close() {
+    end(RegistrationCache.Region::close);
+  }
+
+  @Override
+  public synchronized void closeSoon() {
+    end(RegistrationCache.Region::closeSoon);
+  }
+
+  private void end(Consumer<RegistrationCache.Region> ending) {
     if (!closed) {
       closed = true;
-      close(regions);
+      List.of(regions).forEach(ending);
       stay();
       if (kept != null) {
         kept.close();

@@ -147,6 +147,38 @@ class IbMemoryTest extends WithRoce {
     }
   }
 
+  /** Deregistering takes long, and the thread that gives a buffer up serves other connections. */
+  @Test
+  void registrationsEndOnAnotherThread() {
+    try (OpenDevice open = OpenDevice.of(FakeVerbs.settings(), "roce0")) {
+      RegistrationCache cache = open.cache();
+      int before = fake.fake_live();
+      RegistrationCache.Region first = cache.register(OWNER, PAGE, PAGE);
+      RegistrationCache.Region second = cache.register(OWNER, 3 * PAGE, PAGE);
+      synchronized (cache) {
+        first.closeSoon();
+        second.closeSoon();
+        assertEquals(before + 2, fake.fake_live(), "the other thread cannot begin");
+        assertEquals(0, cache.size(), "no other user may get it");
+      }
+      IbLink.await(() -> fake.fake_live() == before);
+      RegistrationCache.Region third = cache.register(OWNER, PAGE, PAGE);
+      synchronized (cache) {
+        third.closeSoon();
+        fake.fake_fail("ibv_reg_mr", 12, 0);
+        long calls = fake.fake_calls().lines().filter("ibv_reg_mr"::equals).count();
+        assertThrows(SystemErrorException.class, () -> cache.register(OWNER, PAGE, 2 * PAGE));
+        assertEquals(
+            calls + 2,
+            fake.fake_calls().lines().filter("ibv_reg_mr"::equals).count(),
+            "tried again once the limit of locked memory has room");
+        assertEquals(before, fake.fake_live());
+        fake.fake_fail("", 0, 0);
+      }
+      cache.register(OWNER, PAGE, PAGE).closeSoon();
+    }
+  }
+
   @Test
   void memoryThatIsClosedWhileItMovesIsReleasedOnceAtEachDevice() {
     FakeVerbs.addRoce(fake, "roce1", 5);

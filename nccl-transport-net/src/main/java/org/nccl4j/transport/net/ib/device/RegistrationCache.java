@@ -1,13 +1,20 @@
 package org.nccl4j.transport.net.ib.device;
 
 import java.io.IOException;
+import java.lang.System.Logger.Level;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.function.LongSupplier;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.support.DaemonThread;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /**
@@ -19,13 +26,24 @@ import org.nccl4j.transport.net.ib.verbs.Verbs;
  * freed, and other memory may be at its addresses by then. That has another owner.
  */
 public final class RegistrationCache {
+  private static final System.Logger LOG = DebugLog.of("NET");
   private static final long PAGE = 4096;
+
+  /** Longest wait for registrations that are being ended. */
+  private static final long PATIENCE_MILLIS = 10_000;
 
   private final Verbs verbs;
   private final long domain;
   private final String device;
   private final Map<Object, List<Region>> byOwner = new IdentityHashMap<>();
   private final Map<DmaBufPart, Region> byDmaBuf = new HashMap<>();
+
+  /** Registrations without users that the worker is to end. */
+  private final Queue<Long> ending = new ArrayDeque<>();
+
+  /** Null while there is none to end. */
+  private Thread worker;
+
   private boolean closed;
 
   /**
@@ -97,11 +115,28 @@ public final class RegistrationCache {
     @Override
     public void close() {
       synchronized (RegistrationCache.this) {
-        if (!closed && --users == 0) {
-          forget(this);
+        if (isLast()) {
           verbs.deregisterMemory(handle);
         }
       }
+    }
+
+    /** Gives up one use without waiting for the driver. */
+    public void closeSoon() {
+      synchronized (RegistrationCache.this) {
+        if (isLast()) {
+          ending.add(handle);
+          endSoon();
+        }
+      }
+    }
+
+    private boolean isLast() {
+      boolean last = !closed && --users == 0;
+      if (last) {
+        forget(this);
+      }
+      return last;
     }
   }
 
@@ -109,6 +144,57 @@ public final class RegistrationCache {
     this.verbs = verbs;
     this.domain = domain;
     this.device = device;
+  }
+
+  private void endSoon() {
+    if (worker == null) {
+      worker = DaemonThread.of(this::end, "nccl4j-deregister");
+      boolean started = false;
+      try {
+        worker.start();
+        started = true;
+      } finally {
+        worker = started ? worker : null;
+      }
+    }
+  }
+
+  /** Ends registrations until there are no more. */
+  private void end() {
+    for (Long handle = nextToEnd(); handle != null; handle = nextToEnd()) {
+      try {
+        verbs.deregisterMemory(handle);
+      } catch (RuntimeException e) {
+        LOG.log(Level.WARNING, "memory stays registered with {0}: {1}", device, e.getMessage());
+      }
+    }
+  }
+
+  private synchronized Long nextToEnd() {
+    Long next = ending.poll();
+    if (next == null) {
+      worker = null;
+      notifyAll();
+    }
+    return next;
+  }
+
+  /** Waits for the thread that ends registrations; whether there was one. */
+  private boolean awaitEnds() {
+    long end = System.nanoTime() + PATIENCE_MILLIS * 1_000_000;
+    boolean any = worker != null;
+    boolean interrupted = false;
+    while (worker != null && System.nanoTime() - end < 0) {
+      try {
+        wait(PATIENCE_MILLIS);
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    return any;
   }
 
   private void forget(Region region) {
@@ -143,7 +229,7 @@ public final class RegistrationCache {
         return before;
       }
     }
-    long handle = verbs.registerMemory(domain, start, length, relaxed, device);
+    long handle = registered(() -> verbs.registerMemory(domain, start, length, relaxed, device));
     Region region = new Region(handle, start, length, relaxed, owner, null);
     byOwner.computeIfAbsent(owner, first -> new ArrayList<>()).add(region);
     return region;
@@ -161,12 +247,25 @@ public final class RegistrationCache {
       known.users++;
       return known;
     }
-    long handle = verbs.registerDmaBuf(domain, fd, offset, bytes, address, relaxed, device);
+    long handle =
+        registered(() -> verbs.registerDmaBuf(domain, fd, offset, bytes, address, relaxed, device));
     Region region = new Region(handle, address, bytes, relaxed, null, part);
     if (part != null) {
       byDmaBuf.put(part, region);
     }
     return region;
+  }
+
+  /** Registers, again if the limit may be that of memory whose registration is being ended. */
+  private long registered(LongSupplier registering) {
+    try {
+      return registering.getAsLong();
+    } catch (NcclException e) {
+      if (!awaitEnds() || closed) {
+        throw e;
+      }
+      return registering.getAsLong();
+    }
   }
 
   /** Returns the number of registrations that can be shared now. */
@@ -177,6 +276,9 @@ public final class RegistrationCache {
   /** Ends those that are left. */
   synchronized void close() {
     closed = true;
+    awaitEnds();
+    ending.forEach(verbs::deregisterMemory);
+    ending.clear();
     for (List<Region> regions : byOwner.values()) {
       regions.forEach(region -> verbs.deregisterMemory(region.handle));
     }
