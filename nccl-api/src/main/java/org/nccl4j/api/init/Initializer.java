@@ -155,6 +155,7 @@ public final class Initializer {
             new SharedResources.Links(
                 transports,
                 connected.links().links(connected.verified().routes()),
+                connected.links().late(),
                 connected.proxy(),
                 connected.later()),
             connected.nvls());

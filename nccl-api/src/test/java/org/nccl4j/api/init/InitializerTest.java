@@ -155,6 +155,7 @@ class InitializerTest {
         new SharedResources.Links(
             List.of(new TransportRoutes.NamedTransport(new NamedProvider("T", true), transport)),
             List.of(),
+            List.of(),
             null,
             null),
         none);
@@ -211,7 +212,7 @@ class InitializerTest {
             "failing",
             failing(new IllegalStateException("made"), calls),
             kernels,
-            new SharedResources.Links(List.of(), List.of(), null, null),
+            new SharedResources.Links(List.of(), List.of(), List.of(), null, null),
             NvlsSetup.none());
     assertSame(lost, assertThrows(CudaException.class, () -> resources.fail(cause)));
     assertTrue(calls.contains("tellFailure"), calls::toString);

@@ -235,6 +235,45 @@ class PxnTest {
     assertTrue(said.contains("rank 1"), said);
   }
 
+  /** The rank that sends for another one reports it. */
+  @Test
+  void replacedPathsOfDataOfOthersAreReported() throws Exception {
+    start(TOGETHER);
+    all("message 0 3 1500007", "done");
+    awaitReplaced("{0=[], 1=[3], 2=[], 3=[]}");
+    close();
+  }
+
+  @Test
+  void replacedPathsOfLateDataOfOthersAreReported() throws Exception {
+    start(EIGHT, "0,1,2,3,4,5,6,7");
+    for (int peer = 3; peer < 8; peer += 2) {
+      all("message 0 %d 150007".formatted(peer), "done");
+    }
+    awaitReplaced("{0=[], 1=[3, 5, 7], 2=[], 3=[], 4=[], 5=[], 6=[], 7=[]}");
+    close();
+  }
+
+  /** Each rank puts by its own card, and reports that. */
+  @ParameterizedTest
+  @ValueSource(strings = {"0", "1"})
+  void replacedPathsOfPutsAreReported(String late) throws Exception {
+    start(TOGETHER, "NCCL_RUNTIME_CONNECT=" + late);
+    all("windows", "done");
+    all("put 0 3", "done");
+    awaitReplaced("{0=[3], 1=[], 2=[], 3=[]}");
+    close();
+  }
+
+  private void awaitReplaced(String expected) throws Exception {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    String said;
+    do {
+      said = workers.get(0).ask("replaced");
+    } while (!said.equals(expected) && System.nanoTime() - end < 0);
+    assertEquals(expected, said);
+  }
+
   @Test
   void ranksThatWereSuspendedSendForOthersAgain() throws Exception {
     start(TOGETHER);

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicLong;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
@@ -18,7 +19,8 @@ import org.nccl4j.device.DeviceMemory;
 
 /**
  * Sockets over loopback that show several devices, rail0, rail1 and so on, and count what leaves by
- * each. It is found by name only.
+ * each. Each connection that has sent data says that its path was replaced once. It is found by
+ * name only.
  */
 public final class RailNet extends OverSockets {
   static final String NAME = "Rails";
@@ -92,7 +94,8 @@ public final class RailNet extends OverSockets {
     private NetSender sender(int device, byte[] handle, NetSender made) {
       String crossed = handle[0] == device ? "" : " across";
       String name = "rank %d by rail%d%s".formatted(rank, device, crossed);
-      return new Sender(made, SENT.computeIfAbsent(name, none -> new AtomicLong()));
+      return new Sender(
+          made, SENT.computeIfAbsent(name, none -> new AtomicLong()), new AtomicLong());
     }
 
     @Override
@@ -119,7 +122,7 @@ public final class RailNet extends OverSockets {
     }
   }
 
-  private record Sender(NetSender inner, AtomicLong sent) implements NetSender {
+  private record Sender(NetSender inner, AtomicLong sent, AtomicLong own) implements NetSender {
     @Override
     public boolean isConnected() {
       return inner.isConnected();
@@ -135,8 +138,14 @@ public final class RailNet extends OverSockets {
       NetRequest request = inner.isend(memory, offset, bytes, tag, note);
       if (request != null) {
         sent.addAndGet(bytes);
+        own.addAndGet(bytes);
       }
       return request;
+    }
+
+    @Override
+    public Failovers failovers() {
+      return own.get() == 0 ? Failovers.NONE : new Failovers(1, 1, own.get(), "rail");
     }
 
     @Override

@@ -10,13 +10,19 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import java.util.TreeMap;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.api.Window;
+import org.nccl4j.api.observe.flight.FlightReader;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -31,9 +37,12 @@ import org.nccl4j.device.RedOp;
 final class RailRanks {
   private static final int RANKS = Integer.getInteger("nccl4j.ranks", 4);
   private static final int PATIENCE_SECONDS = 300;
+  private static final int WINDOW_BYTES = 100_000;
 
   private final List<Integer> ranks = new ArrayList<>();
   private final Communicator[] comms = new Communicator[RANKS];
+  private final DeviceMemory[] memories = new DeviceMemory[RANKS];
+  private final Window[] windows = new Window[RANKS];
 
   /** A rank's work on its thread. */
   private interface Body {
@@ -109,12 +118,47 @@ final class RailRanks {
           comms[Integer.parseInt(words[1])].close();
           System.out.println("done");
         }
+        case "windows" ->
+            perform(
+                "done",
+                rank -> {
+                  memories[rank] = Devices.host().memAlloc(WINDOW_BYTES);
+                  windows[rank] = comms[rank].registerWindow(memories[rank]);
+                });
+        case "put" -> {
+          int from = Integer.parseInt(words[1]);
+          int to = Integer.parseInt(words[2]);
+          perform("done", rank -> put(rank, from, to));
+        }
+        case "replaced" -> System.out.println(replaced());
         case "threads" -> System.out.println(threads());
         default -> {
           RailNet.SENT.forEach((way, bytes) -> System.out.println(way + ": " + bytes.getAndSet(0)));
           System.out.println("done");
         }
       }
+    }
+  }
+
+  /** The ranks of this process, with the ranks to which they report replaced paths. */
+  private static String replaced() {
+    Map<Integer, List<Integer>> replaced = new TreeMap<>();
+    for (RankReport report : FlightReader.ofThisProcess(List.of())) {
+      replaced.put(
+          report.rank(), report.links().failovers().stream().map(Failover::peer).sorted().toList());
+    }
+    return replaced.toString();
+  }
+
+  private void put(int rank, int from, int to) {
+    try (DeviceStream stream = Devices.host().createStream()) {
+      if (rank == from) {
+        comms[rank].putSignal(
+            memories[rank], WINDOW_BYTES, DataType.INT8, to, windows[rank], 0, stream);
+      } else if (rank == to) {
+        comms[rank].waitSignal(Map.of(from, 1), stream);
+      }
+      stream.synchronize();
     }
   }
 

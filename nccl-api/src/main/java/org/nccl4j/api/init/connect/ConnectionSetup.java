@@ -8,8 +8,10 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -46,7 +48,10 @@ public final class ConnectionSetup {
   private final Map<Integer, NcclException> refused = new TreeMap<>();
 
   /** Connectors through which this rank sends for other ranks, by sender and receiver. */
-  private final Map<String, Connector> relays = new LinkedHashMap<>();
+  private final Map<String, UncountedLink> relays = new LinkedHashMap<>();
+
+  /** Links that are made after the creation; read by any thread. */
+  private final List<Link> late = new CopyOnWriteArrayList<>();
 
   /** Held during calls of this rank's transports and of their connectors. */
   private final Object transportLock;
@@ -204,7 +209,7 @@ public final class ConnectionSetup {
                 Connector relay =
                     forwarder(rank, offer.transport(), from, transports)
                         .relay(peers.get(from), peers.get(to), offer.sender());
-                relays.put(from + " to " + to, relay);
+                relays.put(from + " to " + to, new UncountedLink(to, offer.transport(), relay));
                 pending.add(new Pending(relay, offer(told, to, from).receiver(), to));
               });
     }
@@ -286,7 +291,7 @@ public final class ConnectionSetup {
 
   /** Not of those that carry what another rank sends. */
   private boolean isOwn(Pending one) {
-    return !relays.containsValue(one.connector);
+    return relays.values().stream().noneMatch(relay -> relay.sender() == one.connector);
   }
 
   /** True if a connection is made, or is never to be. */
@@ -383,13 +388,13 @@ public final class ConnectionSetup {
   }
 
   /**
-   * The links by which this rank sends and receives for itself. To be called once they are
-   * connected.
+   * The links by which this rank sends and receives for itself, and those by which it sends for
+   * others. To be called once they are connected.
    *
    * @param routes the transports that they are by
    */
-  public List<ConnectedLink> links(List<TransportRoutes.NamedTransport> routes) {
-    List<ConnectedLink> links = new ArrayList<>();
+  public List<Link> links(List<TransportRoutes.NamedTransport> routes) {
+    List<Link> links = new ArrayList<>();
     for (int peer = 0; peer < senders.size(); peer++) {
       if (senders.get(peer) != null) {
         links.add(
@@ -397,7 +402,33 @@ public final class ConnectionSetup {
                 peer, routes.get(peer).name(), senders.get(peer), receivers.get(peer)));
       }
     }
+    links.addAll(relays.values());
     return links;
+  }
+
+  /**
+   * Links of puts, once they are connected.
+   *
+   * @param routes the transports that they are by
+   */
+  List<Link> uncounted(List<TransportRoutes.NamedTransport> routes) {
+    List<Link> links = new ArrayList<>();
+    for (int peer = 0; peer < senders.size(); peer++) {
+      if (senders.get(peer) != null) {
+        links.add(new UncountedLink(peer, routes.get(peer).name(), senders.get(peer)));
+      }
+    }
+    return links;
+  }
+
+  /** Takes a link that was made after the creation. Any thread. */
+  void add(Link link) {
+    late.add(link);
+  }
+
+  /** The links that have been made since the creation: grows. Any thread. */
+  public List<Link> late() {
+    return late;
   }
 
   /** Work for the proxy, if any transport has some. */
@@ -409,7 +440,7 @@ public final class ConnectionSetup {
         receivers.get(peer).proxy().ifPresent(handlers::add);
       }
     }
-    relays.values().forEach(relay -> relay.proxy().ifPresent(handlers::add));
+    relays.values().forEach(relay -> relay.sender().proxy().ifPresent(handlers::add));
     return handlers;
   }
 }

@@ -46,7 +46,10 @@ public final class RmaConnections implements RemotePeers {
 
   private final List<PeerInfo> peers;
   private final List<TransportRoutes.NamedTransport> ways;
-  private final Object transportLock;
+
+  /** Takes links that are connected, for reports. */
+  private final ConnectionSetup setup;
+
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final ProxyThread proxy;
@@ -77,13 +80,13 @@ public final class RmaConnections implements RemotePeers {
   private RmaConnections(
       List<PeerInfo> peers,
       List<TransportRoutes.NamedTransport> ways,
-      Object transportLock,
+      ConnectionSetup setup,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       Means means) {
     this.peers = peers;
     this.ways = ways;
-    this.transportLock = transportLock;
+    this.setup = setup;
     this.bootstrap = bootstrap;
     this.kernels = kernels;
     this.proxy = means.proxy;
@@ -126,7 +129,7 @@ public final class RmaConnections implements RemotePeers {
       return new RmaConnections(
           peers,
           gpus ? byNetwork(peers, transports) : verified.routes(),
-          verified.links().transportLock(),
+          verified.links(),
           bootstrap,
           kernels,
           means);
@@ -190,8 +193,11 @@ public final class RmaConnections implements RemotePeers {
 
   /** Connects with all ranks outside the team at once. Collective. */
   private ConnectionSetup connectOutside() {
-    return ConnectionSetup.among(
-        outside, peers, ways, bootstrap, transportLock, bootstrap.exchangeEnd());
+    ConnectionSetup made =
+        ConnectionSetup.among(
+            outside, peers, ways, bootstrap, setup.transportLock(), bootstrap.exchangeEnd());
+    made.uncounted(ways).forEach(setup::add);
+    return made;
   }
 
   private RmaSpace.Arrivals connectNone(RmaSpace.Windows windows) {
@@ -238,6 +244,7 @@ public final class RmaConnections implements RemotePeers {
         handlers.addAll(more);
         proxy.attend(more);
       }
+      setup.add(new UncountedLink(peer, ways.get(peer).name(), sender));
       reached.set(peer, 1);
     }
   }

@@ -12,7 +12,6 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -115,13 +114,17 @@ public final class RuntimeConnections implements PeerConnector {
   private NcclException failure;
   private boolean stopped;
 
-  /** Links that are connected; read by any thread without the lock. */
-  private final List<ConnectedLink> made = new CopyOnWriteArrayList<>();
+  /** Takes links that are connected, for reports. */
+  private final ConnectionSetup setup;
 
   private record Call(byte[] request, Consumer<byte[]> answer) {}
 
   /** This rank's end of a connection that it forwards the data of, with the receiver's handle. */
-  private record Relay(Connector end, byte[] receiver, Call call) {}
+  private record Relay(UncountedLink link, byte[] receiver, Call call) {
+    Connector end() {
+      return link.sender();
+    }
+  }
 
   /** The links of one kind, by peer. */
   private record Kind(byte number, LateEnds ends, Map<Integer, Link> links) {}
@@ -177,7 +180,8 @@ public final class RuntimeConnections implements PeerConnector {
     this.peers = peers;
     this.points = points;
     this.bootstrap = bootstrap;
-    this.lock = verified.links().transportLock();
+    this.setup = verified.links();
+    this.lock = setup.transportLock();
     kinds[OPERATIONS] =
         new Kind(
             OPERATIONS, new OperationEnds(verified.routes(), verified.late()), new HashMap<>());
@@ -216,7 +220,7 @@ public final class RuntimeConnections implements PeerConnector {
     @Override
     public void connected(int peer, Connector sender, Connector receiver) {
       proxy.attend(proxies(sender, receiver));
-      made.add(new ConnectedLink(peer, routes.get(peer).name(), sender, receiver));
+      setup.add(new ConnectedLink(peer, routes.get(peer).name(), sender, receiver));
     }
   }
 
@@ -252,11 +256,6 @@ public final class RuntimeConnections implements PeerConnector {
       }
     }
     answer.accept(null);
-  }
-
-  /** The links that have been connected so far; grows. */
-  public List<ConnectedLink> made() {
-    return made;
   }
 
   /**
@@ -559,16 +558,18 @@ public final class RuntimeConnections implements PeerConnector {
               Connector end =
                   ConnectionSetup.forwarder(bootstrap.rank(), offer.transport(), from, transports)
                       .relay(peers.get(from), peers.get(to), offer.sender());
-              relaying.add(new Relay(end, offer.receiver(), call));
+              UncountedLink link = new UncountedLink(to, offer.transport(), end);
+              relaying.add(new Relay(link, offer.receiver(), call));
             });
   }
 
   /** Lets a relay take its next step; true once it forwards. */
   private boolean forwards(Relay relay) {
-    if (!relay.end.connect(relay.receiver)) {
+    if (!relay.end().connect(relay.receiver)) {
       return false;
     }
-    proxy.attend(relay.end.proxy().stream().toList());
+    proxy.attend(relay.end().proxy().stream().toList());
+    setup.add(relay.link);
     outside.add(() -> relay.call.answer.accept(FORWARDS));
     return true;
   }

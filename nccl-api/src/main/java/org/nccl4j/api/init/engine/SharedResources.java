@@ -6,10 +6,10 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.init.connect.ConnectedLink;
 import org.nccl4j.api.init.connect.RuntimeConnections;
 import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.observe.ProgressMonitor;
+import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.NcclException;
@@ -33,7 +33,11 @@ public final class SharedResources implements ProgressMonitor.Connections {
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final List<TransportRoutes.NamedTransport> transports;
-  private final List<ConnectedLink> connected;
+  private final List<Link> connected;
+
+  /** Links that have been made since the creation; grows. */
+  private final List<Link> madeLater;
+
   private final ProxyThread proxy;
   private final RuntimeConnections later;
   private final NvlsSetup nvls;
@@ -65,6 +69,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
     this.kernels = kernels;
     this.transports = List.copyOf(links.transports);
     this.connected = List.copyOf(links.connected);
+    this.madeLater = links.madeLater;
     this.proxy = links.proxy;
     this.later = links.later;
     this.nvls = nvls;
@@ -80,23 +85,25 @@ public final class SharedResources implements ProgressMonitor.Connections {
    * A communicator's means to move data.
    *
    * @param connected links that are connected
+   * @param madeLater links that are made after the creation; grows
    * @param proxy not yet running; null where there is nothing to do for one
    * @param later makes connections when operations need them; not yet running; null where all are
    *     made
    */
   public record Links(
       List<TransportRoutes.NamedTransport> transports,
-      List<ConnectedLink> connected,
+      List<Link> connected,
+      List<Link> madeLater,
       ProxyThread proxy,
       RuntimeConnections later) {}
 
   /** The links that are connected by now. */
-  List<ConnectedLink> links() {
-    if (later == null || later.made().isEmpty()) {
+  List<Link> links() {
+    if (madeLater.isEmpty()) {
       return connected;
     }
-    List<ConnectedLink> all = new ArrayList<>(connected);
-    all.addAll(later.made());
+    List<Link> all = new ArrayList<>(connected);
+    all.addAll(madeLater);
     return all;
   }
 

@@ -15,4 +15,9 @@ public interface Link {
    * it sends, before it can send that through which it receives.
    */
   LinkStatus status();
+
+  /** False if what this rank's kernels send to the other goes by another connection. */
+  default boolean isOfKernels() {
+    return true;
+  }
 }

@@ -78,7 +78,7 @@ final class LinkRecord {
     otherReceived = 0;
     Map<Integer, Failovers> replacements = Map.of();
     for (Link link : links) {
-      long counted = kernels.bytesSent(link.peer());
+      long counted = link.isOfKernels() ? kernels.bytesSent(link.peer()) : -1;
       LinkStatus status = link.status();
       long sent = counted < 0 ? status.bytesSent() : counted;
       if (sent > 0 || status.bytesSent() > 0 || status.bytesReceived() > 0) {
