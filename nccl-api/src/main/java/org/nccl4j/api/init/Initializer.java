@@ -149,7 +149,7 @@ public final class Initializer {
     KernelCommunicator kernels = kernels(ranks, connected);
     SharedResources resources =
         new SharedResources(
-            request.name(),
+            request,
             bootstrap,
             kernels,
             new SharedResources.Links(

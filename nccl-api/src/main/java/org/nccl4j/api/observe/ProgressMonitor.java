@@ -123,6 +123,9 @@ public final class ProgressMonitor {
 
     /** The numbers of all communicators whose operations go by them, in one order. */
     Set<Long> users();
+
+    /** An object that these connections have in common with those of splits. */
+    Object job();
   }
 
   private ProgressMonitor(
@@ -179,11 +182,14 @@ public final class ProgressMonitor {
     CallNotice.decode(notice).ifPresent(ProgressMonitor::heard);
   }
 
-  /** The state of this rank, for observers of the job: its communicators that use connections. */
-  public static byte[] state(Connections connections) {
+  /**
+   * The state of this rank, for observers of the job: its communicator, and all that were split
+   * from it, with connections of their own or not.
+   */
+  public static byte[] state(Object job) {
     return StateMessage.encode(
         ALL.stream()
-            .filter(each -> each.connections == connections)
+            .filter(each -> each.connections.job() == job)
             .map(ProgressMonitor::ownReport)
             .toList());
   }

@@ -149,7 +149,7 @@ class InitializerTest {
     Transport transport = of(Transport.class, "transport", freed, idle);
     NvlsSetup none = NvlsSetup.none();
     return new SharedResources(
-        "busy",
+        new InitRequest("busy", HostDevice.instance(), Settings.alone(Map.of())),
         LocalBootstrap.create(1, LONG).get(0),
         kernels,
         new SharedResources.Links(
@@ -209,7 +209,7 @@ class InitializerTest {
                 });
     SharedResources resources =
         new SharedResources(
-            "failing",
+            new InitRequest("failing", HostDevice.instance(), Settings.alone(Map.of())),
             failing(new IllegalStateException("made"), calls),
             kernels,
             new SharedResources.Links(List.of(), List.of(), List.of(), null, null),

@@ -219,6 +219,11 @@ class ProgressMonitorTest {
           public Set<Long> users() {
             return Set.of(id);
           }
+
+          @Override
+          public Object job() {
+            return this;
+          }
         },
         List::of,
         new ProgressMonitor.Options(

@@ -8,6 +8,7 @@ import java.util.concurrent.ConcurrentSkipListSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.RuntimeConnections;
 import org.nccl4j.api.init.connect.TransportRoutes;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.proxy.ProxyThread;
@@ -30,6 +31,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
   private static final Duration SETTLED = Duration.ofSeconds(1);
 
   private final String name;
+  private final Object job;
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final List<TransportRoutes.NamedTransport> transports;
@@ -59,12 +61,17 @@ public final class SharedResources implements ProgressMonitor.Connections {
   /**
    * Creates the resources that a communicator has made for itself.
    *
-   * @param name of the communicator
+   * @param request of the communicator
    * @param links what moves the data
    */
   public SharedResources(
-      String name, Bootstrap bootstrap, KernelCommunicator kernels, Links links, NvlsSetup nvls) {
-    this.name = name;
+      InitRequest request,
+      Bootstrap bootstrap,
+      KernelCommunicator kernels,
+      Links links,
+      NvlsSetup nvls) {
+    this.name = request.name();
+    this.job = request.job();
     this.bootstrap = bootstrap;
     this.kernels = kernels;
     this.transports = List.copyOf(links.transports);
@@ -75,7 +82,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
     this.nvls = nvls;
     bootstrap.onFailure(this::failedOutside);
     bootstrap.onNotice(ProgressMonitor::heard);
-    bootstrap.onStateAsked(() -> ProgressMonitor.state(this));
+    bootstrap.onStateAsked(() -> ProgressMonitor.state(job));
     if (proxy != null) {
       proxy.onFailure(this::fail);
     }
@@ -96,6 +103,11 @@ public final class SharedResources implements ProgressMonitor.Connections {
       List<Link> madeLater,
       ProxyThread proxy,
       RuntimeConnections later) {}
+
+  @Override
+  public Object job() {
+    return job;
+  }
 
   /** The links that are connected by now. */
   List<Link> links() {

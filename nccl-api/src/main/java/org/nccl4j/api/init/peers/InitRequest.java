@@ -12,11 +12,18 @@ import org.nccl4j.device.Device;
  * @param name for messages and logs
  * @param device of this rank
  * @param settings of this communicator
+ * @param job the same object for a communicator and all that were split or shrunk from it, on this
+ *     rank
  */
-public record InitRequest(String name, Device device, Settings settings) {
+public record InitRequest(String name, Device device, Settings settings, Object job) {
+  /** The facts of a communicator that comes from no other. */
+  public InitRequest(String name, Device device, Settings settings) {
+    this(name, device, settings, new Object());
+  }
+
   /** The same device with another name, and with settings over these. */
   public InitRequest derived(String newName, Map<String, String> overrides) {
-    return new InitRequest(newName, device, settings.with(overrides));
+    return new InitRequest(newName, device, settings.with(overrides), job);
   }
 
   public Duration operationTimeout() {
