@@ -8,12 +8,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
+import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.support.CloseAll;
@@ -29,8 +31,11 @@ final class SocketNet implements Net {
   /** One-way, with both sides' system calls; NCCL's figure. */
   private static final double LATENCY_MICROS = 25;
 
-  /** Ranks beyond which connections are too many to have two sockets each. */
+  /** Ranks beyond which all pairs have too many connections to have two sockets each. */
   private static final int MOST_RANKS = 64;
+
+  /** Connections that have two sockets where few pairs are connected: as many as of those ranks. */
+  static final int MOST_CONNECTIONS = 512;
 
   private final Protection protection;
   private final SocketSettings settings;
@@ -45,13 +50,17 @@ final class SocketNet implements Net {
   private final Map<Integer, SocketListener> paired = new HashMap<>();
   private final List<AutoCloseable> opened = new ArrayList<>();
   private final SocketWatch watch;
+
+  /** Connections that this rank has listened for. */
+  private int listeners;
+
   private volatile SocketPort port;
 
   SocketNet(NetContext context) {
     this.rank = context.rank();
     this.protection = Protection.of(context);
     this.settings = SocketSettings.of(context);
-    this.helped = context.sharesThread() && context.ranks() <= MOST_RANKS;
+    this.helped = context.sharesThread() && isFew(context);
     this.watch =
         new SocketWatch(
             context.get(Settings.NCCL4J_NET_FAILOVER_TIMEOUT),
@@ -66,6 +75,12 @@ final class SocketNet implements Net {
           "bring up a network interface");
     }
     this.nics = found.chosen();
+  }
+
+  /** True if this rank is not connected with many others from the start. */
+  private static boolean isFew(NetContext context) {
+    return context.ranks() <= MOST_RANKS
+        || ScaleSettings.connectsLate(context, Device.Kind.CUDA, context.ranks());
   }
 
   /** Returns the listening socket; null if there is none. */
@@ -142,11 +157,13 @@ final class SocketNet implements Net {
         new SocketListener(
             port, lanes(nics.get(device)), threads, addresses(device), rails(device), pair, watch);
     opened.add(listener);
+    listeners++;
     return listener;
   }
 
+  /** The listener of a connection decides for both ends. */
   private DataSocketCount lanes(Nic nic) {
-    return settings.dataSockets(nic, helped);
+    return settings.dataSockets(nic, helped && listeners < MOST_CONNECTIONS);
   }
 
   /** The device's address first, then those of devices as fast as it, then the others. */
@@ -201,7 +218,9 @@ final class SocketNet implements Net {
   }
 
   private NetSender sender(int device, SocketSource source) {
-    SocketSender sender = new SocketSender(source, lanes(nics.get(device)), threads);
+    // Where the listener has decided on a second socket, the shared threads serve it.
+    DataSocketCount preferred = settings.dataSockets(nics.get(device), helped);
+    SocketSender sender = new SocketSender(source, preferred, threads);
     opened.add(sender);
     return sender;
   }
