@@ -25,7 +25,10 @@ public final class CuttableNet extends OverSockets {
   /** Where a handle of sockets has its port, and its list of addresses: see SocketHandle. */
   private static final int PORT = 2;
 
-  private static final int ADDRESSES = 20;
+  private static final int ADDRESSES = 19;
+
+  /** The bits of an address's length; above them are those of its speed. */
+  private static final int LENGTH = 31;
 
   /** This process's; null where its connections are direct. */
   static volatile CuttableForwarder cables;
@@ -102,8 +105,8 @@ public final class CuttableNet extends OverSockets {
     }
     ByteBuffer bytes = ByteBuffer.wrap(handle);
     int port = bytes.getShort(PORT) & 0xffff;
-    byte[] address =
-        Arrays.copyOfRange(handle, ADDRESSES + 2, ADDRESSES + 2 + handle[ADDRESSES + 1]);
+    int length = handle[ADDRESSES + 1] & LENGTH;
+    byte[] address = Arrays.copyOfRange(handle, ADDRESSES + 2, ADDRESSES + 2 + length);
     try {
       InetSocketAddress target = new InetSocketAddress(InetAddress.getByAddress(address), port);
       byte[] loopback = InetAddress.getLoopbackAddress().getAddress();

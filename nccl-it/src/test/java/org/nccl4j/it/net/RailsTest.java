@@ -27,7 +27,7 @@ class RailsTest {
   private static final Map<String, String> THREE_THREADS = Map.of("NCCL_SOCKET_NTHREADS", "3");
 
   /** Of a handle: where the number of addresses is; rails are the last byte but one. */
-  private static final int ADDRESSES_AT = 20;
+  private static final int ADDRESSES_AT = 19;
 
   /** As of a host that has 127.0.0.2 too, where nobody listens. */
   private static byte[] withAnotherRail(byte[] handle) {
@@ -35,7 +35,7 @@ class RailsTest {
     int rails = handle.length - 2;
     assertEquals(1, handle[rails], "rails");
     ByteBuffer more = ByteBuffer.allocate(handle.length + 5);
-    more.put(handle, 0, rails).put(new byte[] {4, 127, 0, 0, 2, 2}).put(handle, rails + 1, 1);
+    more.put(handle, 0, rails).put(new byte[] {handle[ADDRESSES_AT + 1], 127, 0, 0, 2, 2}).put(handle, rails + 1, 1);
     return more.put(ADDRESSES_AT, (byte) 2).array();
   }
 

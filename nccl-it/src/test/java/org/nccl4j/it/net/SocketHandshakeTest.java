@@ -49,8 +49,8 @@ class SocketHandshakeTest {
     ByteBuffer hello = ByteBuffer.allocate(CLIENT_HELLO);
     hello.put("NCCL4JWR".getBytes(StandardCharsets.US_ASCII)).put((byte) 1).put((byte) 0);
     hello.put((byte) 2);
-    hello.put(new byte[16]).put(Arrays.copyOfRange(listener.handle(), 4, 20));
-    return hello.put((byte) 0).put((byte) 1).array();
+    hello.put(new byte[16]).put(Arrays.copyOfRange(listener.handle(), 4, 19)); // the token
+    return hello.put((byte) 0).put((byte) 0).put((byte) 1).array(); // address, place, sockets
   }
 
   @Test

@@ -37,7 +37,10 @@ public final class FaultySockets implements NetProvider {
    */
   private static final int PORT_AT = 2;
 
-  private static final int ADDRESSES_AT = 20;
+  private static final int ADDRESSES_AT = 19;
+
+  /** The bits of an address's length; above them are those of its speed. */
+  private static final int LENGTH = 31;
 
   private final NetProvider sockets = new SocketNetProvider();
 
@@ -167,7 +170,7 @@ public final class FaultySockets implements NetProvider {
     private static InetSocketAddress where(byte[] handle) throws UnknownHostException {
       ByteBuffer in = ByteBuffer.wrap(handle);
       int port = in.getShort(PORT_AT) & 0xffff;
-      byte[] address = new byte[in.position(ADDRESSES_AT + 1).get()];
+      byte[] address = new byte[in.position(ADDRESSES_AT + 1).get() & LENGTH];
       in.get(address);
       return new InetSocketAddress(InetAddress.getByAddress(address), port);
     }

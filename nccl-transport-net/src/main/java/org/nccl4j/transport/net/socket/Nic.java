@@ -12,23 +12,33 @@ import java.nio.file.Path;
  * @param address of the host on it
  * @param megabits speed in Mbit/s
  * @param pciPath its place under /sys; empty if it is virtual
+ * @param isKnown whether the system gives the speed, and it is that of hardware
  */
-record Nic(String name, InetAddress address, int megabits, String pciPath) {
+record Nic(String name, InetAddress address, int megabits, String pciPath, boolean isKnown) {
   private static final Path SYS = Path.of("/sys/class/net");
 
   /** Speed that NCCL assumes where the system gives none, in Mb/s. */
   private static final int DEFAULT_MEGABITS = 10_000;
 
   static Nic of(String name, InetAddress address) {
-    return new Nic(name, address, speed(name), device(name));
+    int speed = speed(name);
+    String pciPath = device(name);
+    return speed > 0
+        ? new Nic(name, address, speed, pciPath, !pciPath.isEmpty())
+        : new Nic(name, address, DEFAULT_MEGABITS, pciPath);
   }
 
+  /** An interface whose speed is assumed. */
+  Nic(String name, InetAddress address, int megabits, String pciPath) {
+    this(name, address, megabits, pciPath, /* isKnown= */ false);
+  }
+
+  /** Returns the speed in Mbit/s; 0 or less if it is unknown. */
   private static int speed(String name) {
     try {
-      int megabits = Integer.parseInt(Files.readString(SYS.resolve(name).resolve("speed")).trim());
-      return megabits > 0 ? megabits : DEFAULT_MEGABITS;
+      return Integer.parseInt(Files.readString(SYS.resolve(name).resolve("speed")).trim());
     } catch (IOException | NumberFormatException e) {
-      return DEFAULT_MEGABITS;
+      return 0;
     }
   }
 

@@ -44,6 +44,10 @@ final class SocketDialer implements SocketSource, SpareSockets {
   private final Protection protection;
   private final LongSupplier clock;
   private final DataChannel[] sockets;
+
+  /** By place: the number of the address that the socket was dialled to first. */
+  private final int[] dialled;
+
   private final Dialer dialer;
 
   /** Rails that cannot be reached, by the index of their address. */
@@ -86,6 +90,7 @@ final class SocketDialer implements SocketSource, SpareSockets {
     this.watch = watch;
     this.clock = clock;
     this.sockets = new DataChannel[1 + handle.lanes()];
+    this.dialled = new int[sockets.length];
     this.further = new Dialer[sockets.length];
     this.given = new DataChannel[sockets.length];
     this.dialer = dialer(handle.where());
@@ -129,6 +134,7 @@ final class SocketDialer implements SocketSource, SpareSockets {
           return null;
         }
         InetSocketAddress reached = current.current();
+        dialled[index] = rail();
         sockets[index++] = taken(current, proved);
         railDialer = null;
         checkSettings(reached);
@@ -140,6 +146,11 @@ final class SocketDialer implements SocketSource, SpareSockets {
       link = new SocketLink(sockets, this, watch, protection.sums());
     }
     return link;
+  }
+
+  @Override
+  public int[] shares() {
+    return handle.shares(dialled);
   }
 
   @Override
@@ -274,7 +285,8 @@ final class SocketDialer implements SocketSource, SpareSockets {
   private Handshake handshake(int place, boolean resumes) {
     int which = differsInTls() ? DIFFERS : pair ? PAIR : place;
     SocketRequest request =
-        new SocketRequest(handle.token(), which, sockets.length, protection.sums(), resumes);
+        new SocketRequest(
+            handle.token(), home(place), which, sockets.length, protection.sums(), resumes);
     return Handshake.client(protection.secret(), Handshake.Service.SOCKET, request.toBytes());
   }
 

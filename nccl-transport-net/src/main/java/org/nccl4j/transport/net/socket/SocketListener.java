@@ -1,9 +1,7 @@
 package org.nccl4j.transport.net.socket;
 
 import java.io.IOException;
-import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.util.List;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
@@ -25,6 +23,10 @@ final class SocketListener implements NetListener {
   private final SharedSocketThreads threads;
   private final SocketHandle handle;
   private final DataChannel[] sockets;
+
+  /** By place: the number of the address that the socket was dialled to first. */
+  private final int[] dialled;
+
   private final Awaited awaited = new Awaited();
   private final SocketWatch watch;
 
@@ -57,8 +59,7 @@ final class SocketListener implements NetListener {
       SocketPort port,
       DataSocketCount lanes,
       SharedSocketThreads threads,
-      List<InetAddress> addresses,
-      int rails,
+      SocketRails rails,
       boolean paired,
       SocketWatch watch) {
     this.port = port;
@@ -71,12 +72,14 @@ final class SocketListener implements NetListener {
             lanes.lanes(),
             port.number(),
             SocketRequest.newToken(),
-            addresses,
-            rails,
+            rails.addresses(),
+            rails.speeds(),
+            rails.count(),
             paired,
             port.protection().sums(),
             port.protection().encrypted());
     this.sockets = new DataChannel[1 + lanes.lanes()];
+    this.dialled = new int[sockets.length];
     this.further = new AtomicReferenceArray<>(sockets.length);
     this.missing = sockets.length;
     port.add(handle.token(), this);
@@ -91,7 +94,11 @@ final class SocketListener implements NetListener {
     if (request.resumes()) {
       return link != null && isPlace(place);
     }
-    return !closed && link == null && request.sockets() == sockets.length && isPlace(place);
+    return !closed
+        && link == null
+        && request.sockets() == sockets.length
+        && isPlace(place)
+        && isAddress(request.address());
   }
 
   private static int place(SocketRequest request) {
@@ -100,6 +107,10 @@ final class SocketListener implements NetListener {
 
   private boolean isPlace(int place) {
     return place >= 0 && place < sockets.length;
+  }
+
+  private boolean isAddress(int number) {
+    return number >= 0 && number < handle.addresses().size();
   }
 
   /** Takes a socket that knows the secret, unless it is not one of this connection's. */
@@ -126,6 +137,7 @@ final class SocketListener implements NetListener {
     }
     forPair = index == SocketDialer.PAIR;
     sockets[place] = socket;
+    dialled[place] = request.address();
     missing--;
     return true;
   }
@@ -247,6 +259,11 @@ final class SocketListener implements NetListener {
         }
         return link;
       }
+    }
+
+    @Override
+    public int[] shares() {
+      return handle.shares(dialled);
     }
 
     @Override

@@ -1,13 +1,11 @@
 package org.nccl4j.transport.net.socket;
 
-import java.net.InetAddress;
 import java.nio.channels.SelectableChannel;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.stream.Stream;
 import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
@@ -155,7 +153,12 @@ final class SocketNet implements Net {
     }
     SocketListener listener =
         new SocketListener(
-            port, lanes(nics.get(device)), threads, addresses(device), rails(device), pair, watch);
+            port,
+            lanes(nics.get(device)),
+            threads,
+            SocketRails.of(nics.get(device), nics),
+            pair,
+            watch);
     opened.add(listener);
     listeners++;
     return listener;
@@ -164,32 +167,6 @@ final class SocketNet implements Net {
   /** The listener of a connection decides for both ends. */
   private DataSocketCount lanes(Nic nic) {
     return settings.dataSockets(nic, helped && listeners < MOST_CONNECTIONS);
-  }
-
-  /** The device's address first, then those of devices as fast as it, then the others. */
-  private List<InetAddress> addresses(int device) {
-    Nic first = nics.get(device);
-    return Stream.of(
-            Stream.of(first),
-            nics.stream().filter(nic -> nic.megabits() == first.megabits()),
-            nics.stream())
-        .flatMap(each -> each)
-        .map(Nic::address)
-        .distinct()
-        .limit(SocketHandle.MAX_ADDRESSES)
-        .toList();
-  }
-
-  /** Devices as fast as one, itself included: a connection's sockets are spread over them. */
-  private int rails(int device) {
-    int megabits = nics.get(device).megabits();
-    long rails =
-        nics.stream()
-            .filter(nic -> nic.megabits() == megabits)
-            .map(Nic::address)
-            .distinct()
-            .count();
-    return (int) Math.min(rails, SocketHandle.MAX_ADDRESSES);
   }
 
   @Override

@@ -18,6 +18,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -125,6 +126,7 @@ class SocketDialerTest {
             port,
             token,
             List.of(addresses),
+            Collections.nCopies(addresses.length, SocketHandle.FASTEST),
             addresses.length,
             false,
             false,
@@ -348,7 +350,7 @@ class SocketDialerTest {
     SocketPort port = port(loopback(), PortRange.ANY);
     SocketListener awaiting =
         new SocketListener(
-            port, new DataSocketCount(1, 1, true), THREADS, List.of(loopback()), 1, false, watch);
+            port, new DataSocketCount(1, 1, true), THREADS, rail(loopback()), false, watch);
     SocketHandle handle = SocketHandle.fromBytes(awaiting.handle());
     SocketDialer silent = keepDial(new SocketDialer(handle, PLAIN, false, watch));
     until(
@@ -379,6 +381,7 @@ class SocketDialerTest {
             server.socket().getLocalPort(),
             SocketRequest.newToken(),
             List.of(home, other),
+            List.of(8, 8),
             2,
             false,
             false,
@@ -410,6 +413,7 @@ class SocketDialerTest {
             server.socket().getLocalPort(),
             SocketRequest.newToken(),
             List.of(loopback(), InetAddress.getByName("127.0.0.3")),
+            List.of(8, 2),
             2,
             false,
             false,
@@ -438,7 +442,9 @@ class SocketDialerTest {
       keep(dial.poll().sockets()[place]);
       assertFalse(dial.prepareReturn(place));
       assertTrue(dial.isAtHome(place), "socket " + place);
+      assertEquals(0, SocketRequest.of(hosts.get(place).handshake().request()).address());
     }
+    assertEquals(0, dial.shares().length, "both lanes lead to one interface");
   }
 
   private static InetAddress remote(DataChannel socket) throws IOException {
@@ -489,8 +495,13 @@ class SocketDialerTest {
     }
   }
 
+  private static SocketRails rail(InetAddress... addresses) {
+    return new SocketRails(
+        List.of(addresses), Collections.nCopies(addresses.length, SocketHandle.FASTEST), 1);
+  }
+
   private SocketListener listener(SocketPort port, InetAddress... addresses) {
-    return new SocketListener(port, NO_LANES, THREADS, List.of(addresses), 1, false, watch);
+    return new SocketListener(port, NO_LANES, THREADS, rail(addresses), false, watch);
   }
 
   /** Else the receiver would take a proper end for a broken connection. */
@@ -576,7 +587,7 @@ class SocketDialerTest {
     for (int d = 0; d < dialers; d++) {
       assertTrue(port.expect());
       SocketListener listener =
-          new SocketListener(port, NO_LANES, THREADS, List.of(loopback()), 1, false, watch);
+          new SocketListener(port, NO_LANES, THREADS, rail(loopback()), false, watch);
       listeners.add(listener);
       dials.add(
           keepDial(

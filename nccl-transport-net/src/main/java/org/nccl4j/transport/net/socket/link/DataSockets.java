@@ -13,10 +13,11 @@ import org.nccl4j.transport.net.socket.silence.LaneSilence;
 
 /**
  * The sockets of a connection beside its first, with the threads that serve them. Both ends cut a
- * message into the same parts and give them to the same lanes.
+ * message into the same parts and give them to the same lanes: equal parts in turn, or parts by the
+ * shares of lanes over interfaces of different speeds.
  */
 final class DataSockets {
-  private static final int LEAST_PART = 64 << 10;
+  static final int LEAST_PART = 64 << 10;
 
   /**
    * Messages up to here go over the first socket, behind their header: to wake a thread would take
@@ -33,6 +34,9 @@ final class DataSockets {
   private final DataSocketThread[] own;
 
   private int next;
+
+  /** Null where all lanes have equal parts. */
+  private LaneShares shares;
 
   /**
    * Lanes over a connection's sockets but the first.
@@ -67,6 +71,15 @@ final class DataSockets {
         close();
       }
     }
+  }
+
+  /**
+   * Gives lanes parts by their shares, from the first message on.
+   *
+   * @param relative shares by lane; empty for equal parts
+   */
+  void shareBy(int[] relative) {
+    shares = relative.length == 0 ? null : new LaneShares(relative);
   }
 
   int count() {
@@ -108,11 +121,27 @@ final class DataSockets {
   @HotPath
   void post(SocketMemory memory, long offset, int bytes, long[] targets) {
     Arrays.fill(targets, 0);
+    if (shares != null) {
+      postByShares(memory, offset, bytes, targets);
+      return;
+    }
     int part = Math.max(LEAST_PART, (bytes + lanes.length - 1) / lanes.length);
     for (int at = 0; at < bytes; at += part) {
       targets[next] = lanes[next].post(memory, offset + at, Math.min(part, bytes - at));
       threads[next].wake();
       next = (next + 1) % lanes.length;
+    }
+  }
+
+  private void postByShares(SocketMemory memory, long offset, int bytes, long[] targets) {
+    int[] parts = shares.cut(bytes);
+    long at = offset;
+    for (int lane = 0; lane < lanes.length; lane++) {
+      if (parts[lane] > 0) {
+        targets[lane] = lanes[lane].post(memory, at, parts[lane]);
+        threads[lane].wake();
+        at += parts[lane];
+      }
     }
   }
 

@@ -63,6 +63,7 @@ public final class SocketReceiver extends SocketConnection
     this.link = link;
     DataChannel[] sockets = link.sockets();
     lanes = new DataSockets(sockets, false, count, threads, "recv-" + link.peer(), link.silence());
+    lanes.shareBy(source.shares());
     if (lanes.count() > 0) {
       link.carriedBy(lanes);
     }

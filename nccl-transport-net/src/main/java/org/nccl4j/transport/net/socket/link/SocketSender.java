@@ -61,6 +61,7 @@ public final class SocketSender extends SocketConnection implements NetSender {
     lanes =
         new DataSockets(
             sockets, true, count, threads, "send-" + connected.peer(), connected.silence());
+    lanes.shareBy(source.shares());
     targets = new long[lanes.count()];
     connected.carriedBy(lanes);
     for (int s = 0; s < REQUESTS; s++) {

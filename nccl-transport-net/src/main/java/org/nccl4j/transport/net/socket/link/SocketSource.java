@@ -9,6 +9,14 @@ public interface SocketSource {
    */
   SocketLink poll();
 
+  /**
+   * Relative shares of a message's bytes that lanes carry, by lane, once all are connected: the
+   * same at both ends. Empty if all carry the same.
+   */
+  default int[] shares() {
+    return new int[0];
+  }
+
   /** The end that polls has done with the sockets, or does not want them any more; called once. */
   void close();
 }

@@ -18,7 +18,8 @@
  * <p>Wire format after the handshake: for each message a header of size (4), tag (4), note (4) and
  * check (4), big-endian, followed by the message's bytes; where the connection has lanes and the
  * message is longer than 32 KiB, these go over the lanes instead, cut into equal parts of at least
- * 64 KiB, each to the next lane in turn. A size of -1 says that the sender has closed. A size of -2
+ * 64 KiB, each to the next lane in turn, or where lanes lead to interfaces of different speeds into
+ * parts by {@code LaneShares}. A size of -1 says that the sender has closed. A size of -2
  * acknowledges all messages of the other direction before the number whose low half is the tag and
  * whose high half is the note; where the socket is not a pair's, nothing else comes back. With
  * NCCL4J_NET_CHECKSUM=crc32c a header ends with a {@code MessageSum} (4), which the receiver
