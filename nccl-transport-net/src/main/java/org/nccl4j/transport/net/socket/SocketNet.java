@@ -32,8 +32,17 @@ final class SocketNet implements Net {
   /** Ranks beyond which all pairs have too many connections to have two sockets each. */
   private static final int MOST_RANKS = 64;
 
-  /** Connections that have two sockets where few pairs are connected: as many as of those ranks. */
+  /** Connections that have further sockets where few pairs are connected, as of those ranks. */
   static final int MOST_CONNECTIONS = 512;
+
+  /** The first connections, of which each has several. */
+  static final int FIRST_CONNECTIONS = 64;
+
+  /**
+   * A single stream is slowed down by its receiver's lock, and by packets that overtake each other
+   * where a thread changes its core.
+   */
+  private static final int SEVERAL = 4;
 
   private final Protection protection;
   private final SocketSettings settings;
@@ -121,11 +130,13 @@ final class SocketNet implements Net {
     return true;
   }
 
+  /** {@inheritDoc} Where there are many connections, most have one further socket. */
   @Override
   public int descriptorsOfPair() {
     int most = 1;
     for (Nic nic : nics) {
-      int lanes = lanes(nic).lanes();
+      DataSocketCount count = lanes(nic);
+      int lanes = count.shared() ? Math.min(1, count.lanes()) : count.lanes();
       most = Math.max(most, lanes == 0 ? 1 : 2 * (1 + lanes));
     }
     return most;
@@ -166,7 +177,9 @@ final class SocketNet implements Net {
 
   /** The listener of a connection decides for both ends. */
   private DataSocketCount lanes(Nic nic) {
-    return settings.dataSockets(nic, helped && listeners < MOST_CONNECTIONS);
+    boolean isFirst = listeners < FIRST_CONNECTIONS;
+    boolean isMore = listeners < MOST_CONNECTIONS;
+    return settings.dataSockets(nic, !helped || !isMore ? 0 : isFirst ? SEVERAL : 1);
   }
 
   @Override
@@ -196,7 +209,7 @@ final class SocketNet implements Net {
 
   private NetSender sender(int device, SocketSource source) {
     // Where the listener has decided on a second socket, the shared threads serve it.
-    DataSocketCount preferred = settings.dataSockets(nics.get(device), helped);
+    DataSocketCount preferred = settings.dataSockets(nics.get(device), helped ? 1 : 0);
     SocketSender sender = new SocketSender(source, preferred, threads);
     opened.add(sender);
     return sender;

@@ -33,13 +33,6 @@ record SocketSettings(
    */
   private static final int ONE_THREAD = 10_000;
 
-  /**
-   * Further sockets of a connection that the communicator's threads serve. A single stream is
-   * slowed down by its receiver's lock, and by packets that overtake each other where a thread
-   * changes its core.
-   */
-  private static final int SHARED_LANES = 4;
-
   static SocketSettings of(NetContext context) {
     Optional<Integer> threads = context.find(Settings.NCCL_SOCKET_NTHREADS);
     Optional<Integer> socks = context.find(Settings.NCCL_NSOCKS_PERTHREAD);
@@ -64,14 +57,14 @@ record SocketSettings(
    * some further sockets, served by threads of the communicator, where one thread would move the
    * messages of many connections over an interface faster than it.
    *
-   * @param helped whether further threads would help
+   * @param shared sockets that threads of the communicator may serve; 0 if these would not help
    */
-  DataSocketCount dataSockets(Nic nic, boolean helped) {
+  DataSocketCount dataSockets(Nic nic, int shared) {
     int vendor = nic.vendor();
     boolean limited = vendor == AWS || vendor == GCP;
     boolean set = threads.isPresent() || socksPerThread.isPresent();
-    if (helped && !limited && !set && nic.mayExceed(ONE_THREAD)) {
-      return new DataSocketCount(0, SHARED_LANES, true);
+    if (shared > 0 && !limited && !set && nic.mayExceed(ONE_THREAD)) {
+      return new DataSocketCount(0, shared, true);
     }
     int most = MAX_SOCKETS / Math.max(1, socksPerThread.orElse(1));
     int number = threads.orElse(Math.min(most, vendor == AWS ? 2 : vendor == GCP ? 4 : 0));

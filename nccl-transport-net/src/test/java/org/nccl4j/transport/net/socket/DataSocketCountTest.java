@@ -46,7 +46,7 @@ class DataSocketCountTest {
   }
 
   private static DataSocketCount of(Map<String, String> set, Nic nic, boolean helped) {
-    return settings(set).dataSockets(nic, helped);
+    return settings(set).dataSockets(nic, helped ? 4 : 0);
   }
 
   @Test
