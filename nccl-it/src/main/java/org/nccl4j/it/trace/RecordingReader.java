@@ -74,8 +74,11 @@ final class RecordingReader {
               span(
                   event,
                   process,
-                  "%s, proxy, %s %d"
-                      .formatted(rank(event), event.getString("direction"), event.getInt("peer")),
+                  "rank %d, proxy, %s %d"
+                      .formatted(
+                          event.getInt("rank"),
+                          event.getString("direction"),
+                          event.getInt("peer")),
                   event.getString("direction")));
       case "InitPhase" ->
           spans.add(span(event, process, rank(event) + ", creation", event.getString("phase")));

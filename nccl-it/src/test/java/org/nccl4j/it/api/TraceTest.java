@@ -17,11 +17,16 @@ import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import jdk.jfr.Recording;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.it.cli.Main;
 
 /** The timeline that {@code nccl trace} writes of two running processes. */
@@ -250,6 +255,38 @@ class TraceTest {
     assertFalse(recorded.contains("nccl4j-trace"), recorded);
     assertEquals(List.of(), traceFiles(directory.resolve("first")));
     assertEquals(List.of(), traceFiles(directory.resolve("second")));
+  }
+
+  /** A recording made within the program, of ranks with proxies. */
+  @Test
+  void proxiesHaveRows() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().withName("networked").withTransports(List.of("NET"));
+    Path recorded = directory.resolve("recorded.jfr");
+    try (Recording recording = new Recording()) {
+      recording.enable("org.nccl4j.Operation");
+      recording.enable("org.nccl4j.ProxyStep");
+      recording.start();
+      try (Ranks ranks = new Ranks(2, config)) {
+        ranks.run(
+            (comm, stream) -> {
+              try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+                comm.allReduce(data, data, 16, DataType.FLOAT32, RedOp.SUM, stream);
+                stream.synchronize();
+              }
+            });
+      }
+      recording.stop();
+      recording.dump(recorded);
+    }
+    Path file = directory.resolve("trace.json");
+    String said = trace(0, "-o", file.toString(), recorded.toString());
+    assertTrue(said.contains("spans of 1 processes"), said);
+    String json = Files.readString(file);
+    for (String row :
+        List.of("networked, rank 1", "rank 0, proxy, send 1", "rank 1, proxy, recv 0")) {
+      assertTrue(json.contains("{\"name\":\"" + row + "\"}"), row + " is not in " + json);
+    }
   }
 
   @Test
