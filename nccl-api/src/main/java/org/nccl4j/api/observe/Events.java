@@ -124,6 +124,9 @@ final class Events {
     @Label("Rank")
     int rank;
 
+    @Label("Communicator's number")
+    long communicatorId;
+
     @Label("Operation")
     String operation;
 
@@ -146,6 +149,9 @@ final class Events {
 
     @Label("Rank")
     int rank;
+
+    @Label("Communicator's number")
+    long communicatorId;
 
     @Label("Code")
     String code;

@@ -51,6 +51,7 @@ final class JfrRecorder {
     if (event.shouldCommit()) {
       event.communicator = rank.name();
       event.rank = rank.rank();
+      event.communicatorId = rank.communicator();
       event.code = failure.code().name();
       event.message = failure.getMessage();
       event.commit();
@@ -79,6 +80,7 @@ final class JfrRecorder {
         && !report.failed()) {
       stall.communicator = rank.name();
       stall.rank = rank.rank();
+      stall.communicatorId = rank.communicator();
       stall.operation = report.current().text();
       stall.waitsFor = report.waitsFor();
       stall.millis = report.stillMillis();

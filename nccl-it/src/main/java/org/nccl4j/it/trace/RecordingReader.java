@@ -98,13 +98,12 @@ final class RecordingReader {
 
   private static Span operation(RecordedEvent event, RecordedProcess process) {
     Span whole = span(event, process, rank(event), event.getString("operation"));
-    long number = event.hasField("number") ? event.getLong("number") : 0;
     return new Span(
         process,
-        event.hasField("communicatorId") ? event.getLong("communicatorId") : 0,
+        whole.communicator(),
         whole.track(),
         whole.name(),
-        waitsForAll(whole.name()) ? number : 0,
+        waitsForAll(whole.name()) ? number(event, "number") : 0,
         whole.beginNanos(),
         whole.endNanos(),
         whole.details());
@@ -115,6 +114,11 @@ final class RecordingReader {
     return Operation.find(name)
         .filter(operation -> operation.isOfAllRanks() && !operation.isRooted())
         .isPresent();
+  }
+
+  /** Of an event that may be of an older version. */
+  private static long number(RecordedEvent event, String field) {
+    return event.hasField(field) ? event.getLong(field) : 0;
   }
 
   private static String rank(RecordedEvent event) {
@@ -130,7 +134,7 @@ final class RecordingReader {
         .forEach(field -> details.put(field, event.getValue(field)));
     return new Span(
         process,
-        0,
+        number(event, "communicatorId"),
         track,
         name,
         0,

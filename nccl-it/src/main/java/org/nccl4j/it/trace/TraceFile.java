@@ -20,10 +20,17 @@ final class TraceFile {
   private static final double MICROSECOND_NANOS = 1e3;
 
   private final Map<RecordedProcess, Integer> processes = new LinkedHashMap<>();
-  private final Map<RecordedProcess, Map<String, Integer>> tracks = new HashMap<>();
+  private final Map<RecordedProcess, Map<Track, Integer>> tracks = new HashMap<>();
 
   /** End of the last span of a track: a stream runs one operation after the other. */
-  private final Map<RecordedProcess, Map<String, Long>> ends = new HashMap<>();
+  private final Map<RecordedProcess, Map<Track, Long>> ends = new HashMap<>();
+
+  /** Communicators of one process may have one name. */
+  private record Track(long communicator, String name) {
+    static Track of(Span span) {
+      return new Track(span.communicator(), span.track());
+    }
+  }
 
   private TraceFile() {}
 
@@ -66,7 +73,7 @@ final class TraceFile {
   private void write(Span span, long origin, JsonGenerator out) throws IOException {
     int process = process(span.process(), out);
     int track = track(process, span, out);
-    Map<String, Long> last = ends.computeIfAbsent(span.process(), key -> new HashMap<>());
+    Map<Track, Long> last = ends.computeIfAbsent(span.process(), key -> new HashMap<>());
     boolean moment = span.beginNanos() == span.endNanos();
     // An operation runs after the one before it in its rank; till then it is queued.
     long begin =
@@ -74,9 +81,9 @@ final class TraceFile {
             ? span.beginNanos()
             : Math.min(
                 span.endNanos(),
-                Math.max(span.beginNanos(), last.getOrDefault(span.track(), Long.MIN_VALUE)));
+                Math.max(span.beginNanos(), last.getOrDefault(Track.of(span), Long.MIN_VALUE)));
     if (!moment) {
-      last.merge(span.track(), span.endNanos(), Math::max);
+      last.merge(Track.of(span), span.endNanos(), Math::max);
     }
     out.writeStartObject();
     out.writeStringField("name", span.name());
@@ -122,12 +129,19 @@ final class TraceFile {
   }
 
   private int track(int process, Span span, JsonGenerator out) throws IOException {
-    Map<String, Integer> own = tracks.computeIfAbsent(span.process(), key -> new HashMap<>());
-    Integer known = own.get(span.track());
+    Map<Track, Integer> own = tracks.computeIfAbsent(span.process(), key -> new HashMap<>());
+    Integer known = own.get(Track.of(span));
     if (known == null) {
       known = own.size() + 1;
-      own.put(span.track(), known);
-      name("thread_name", process, known, span.track(), out);
+      boolean isTaken = own.keySet().stream().anyMatch(each -> each.name.equals(span.track()));
+      own.put(Track.of(span), known);
+      String number = Long.toHexString(span.communicator());
+      name(
+          "thread_name",
+          process,
+          known,
+          isTaken ? span.track() + ", communicator " + number : span.track(),
+          out);
     }
     return known;
   }

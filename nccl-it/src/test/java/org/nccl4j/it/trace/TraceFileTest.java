@@ -1,6 +1,7 @@
 package org.nccl4j.it.trace;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.io.StringWriter;
@@ -14,7 +15,11 @@ class TraceFileTest {
   private static final RecordedProcess PROCESS = new RecordedProcess("h", 5);
 
   private static Span span(String name, long begin, long end) {
-    return new Span(PROCESS, 7, "c, rank 0", name, 1, begin, end, Map.of("bytes", 8L));
+    return span(7, name, begin, end);
+  }
+
+  private static Span span(long communicator, String name, long begin, long end) {
+    return new Span(PROCESS, communicator, "c, rank 0", name, 1, begin, end, Map.of("bytes", 8L));
   }
 
   /** The second operation was launched at 2000 and waits in its stream until the first ends. */
@@ -38,5 +43,22 @@ class TraceFileTest {
             + "{\"name\":\"end\",\"ph\":\"i\",\"pid\":1,\"tid\":1,\"ts\":8.5,\"s\":\"t\","
             + "\"args\":{\"bytes\":8}}]}",
         text.toString());
+  }
+
+  /** The second begins while the first one's operation runs. */
+  @Test
+  void communicatorsOfOneNameHaveRowsOfTheirOwn() throws IOException {
+    StringWriter text = new StringWriter();
+    TraceFile.write(
+        List.of(span(1, "one", 0, 100_000), span(0xabc, "two", 10_000, 50_000)), Map.of(), text);
+    assertContains(text, "\"tid\":2,\"args\":{\"name\":\"c, rank 0, communicator abc\"}}");
+    assertContains(
+        text,
+        "\"name\":\"two\",\"ph\":\"X\",\"pid\":1,\"tid\":2,\"ts\":10.0,\"dur\":40.0,"
+            + "\"args\":{\"queued_us\":0.0,");
+  }
+
+  private static void assertContains(StringWriter text, String part) {
+    assertTrue(text.toString().contains(part), text::toString);
   }
 }
