@@ -19,7 +19,7 @@ if [ "${PART:-}" = links ]; then
 else
   launcher=nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java
   sed -e 's/^    \(log\.collective(\|if (hooks\.areAny())\)/    if (org.nccl4j.device.Switch.on) \1/' $launcher > "$variant/Launcher.java"
-  test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/Launcher.java")" = 3
+  test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/Launcher.java")" = 4
 fi
 javac -nowarn -proc:none -d "$variant" -cp "$classes" "$variant"/*.java docs/benchmarks/RecorderCost.java
 for ((jvm = 0; jvm < $1; jvm++)); do

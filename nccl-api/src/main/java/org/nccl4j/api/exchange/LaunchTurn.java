@@ -57,6 +57,7 @@ final class LaunchTurn implements AutoCloseable {
       DeviceMemory send,
       DeviceMemory recv,
       DeviceStream stream) {
+    launcher.launching(1);
     next(operation, plan, send, recv, stream);
     launcher.tell(operation.key(), elements, type, 0, stream);
   }

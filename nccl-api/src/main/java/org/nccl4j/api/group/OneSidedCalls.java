@@ -294,6 +294,7 @@ public final class OneSidedCalls {
       launcher.enter();
       try {
         KernelPlan plan = kernels.prepare(work);
+        launcher.launching(1);
         try {
           if (window != null) {
             window.use(kernels.nextLaunch());

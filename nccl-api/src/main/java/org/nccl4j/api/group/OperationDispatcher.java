@@ -499,6 +499,7 @@ public final class OperationDispatcher {
       signatures.launch(shape, operator, count, Planner.Placement.NONE, stream);
     }
     if (count > 0) {
+      launcher.launching(1);
       if (FunctionReductions.takes(operator, device)) {
         functions()
             .launch(
@@ -534,6 +535,7 @@ public final class OperationDispatcher {
       signatures.launch(shape, count, planner.placement(shape, send, recv, count), stream);
     }
     if (count > 0) {
+      launcher.launching(1);
       Operation operation = CallShape.operation(shape);
       boolean sends = operation == Operation.SEND;
       boolean single = operation.isP2p();
@@ -569,6 +571,7 @@ public final class OperationDispatcher {
       signatures.launch(shape, count, Planner.Placement.NONE, stream);
     }
     if (count > 0) {
+      launcher.launching(QuantisedSums.MOST_LAUNCHES);
       quantised.launch(planner, launcher, shape, send, recv, count, stream);
       tell(shape, count, stream);
     }
@@ -832,6 +835,7 @@ public final class OperationDispatcher {
   /** Launches some of the operations that were gathered, from a first task on. */
   private void launchGathered(List<Task> tasks, int first, int from, int to) {
     GroupLaunch group = launcher.groupLaunch();
+    launcher.launching(to - from);
     try {
       launcher.launchGroup(group, from, to, tasks.get(first + from).shape());
     } finally {
@@ -861,6 +865,7 @@ public final class OperationDispatcher {
       }
     }
     DeviceStream first = one.stream();
+    launcher.launching(nSingles);
     if (!others.isEmpty()) {
       others.forEach(other -> await(first, other));
     }

@@ -32,6 +32,9 @@ import org.nccl4j.operation.Operation;
  * thread that is in the launcher.
  */
 public final class QuantisedSums {
+  /** Launches of a call, at most. */
+  static final int MOST_LAUNCHES = 5;
+
   private static final int PLACE_BITS = 6;
 
   /** Plans of calls that differ in shape or count. */

@@ -298,6 +298,18 @@ public final class Launcher {
     hooks = others;
   }
 
+  /**
+   * Tells the hooks that operations are about to be launched; {@link #tell} follows for each.
+   *
+   * @param launches of them or of their parts
+   */
+  @HotPath
+  public void launching(int launches) {
+    if (hooks.areAny()) {
+      hooks.launching(launches);
+    }
+  }
+
   /** Reports a launched operation to the hooks. */
   @HotPath
   public void tell(String what, long count, DataType type, int root, DeviceStream stream) {

@@ -78,6 +78,11 @@ final class Events {
     @Description("Among the communicator's collectives, from 1; the same on all ranks")
     long number;
 
+    @Label("Launch")
+    @Description("Time from the begin of the launch to the begin of this event")
+    @Timespan(Timespan.NANOSECONDS)
+    long launchNanos;
+
     @Label("Process")
     long pid;
 

@@ -19,6 +19,9 @@ final class OperationEvents implements OperationHook {
   private final OperationHooks hooks;
   private boolean listening;
 
+  /** Time before the launch of the next operations that are told, or 0. */
+  private long beganNanos;
+
   OperationEvents(FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks) {
     this.log = log;
     this.rank = rank;
@@ -39,12 +42,18 @@ final class OperationEvents implements OperationHook {
   }
 
   @Override
+  public void launching(int launches) {
+    beganNanos = System.nanoTime();
+  }
+
+  @Override
   public void launched(String what, long count, DataType type, int root, DeviceStream stream) {
     if (stream.isCapturing()) {
       return;
     }
     Events.Operation event = new Events.Operation();
     event.begin();
+    event.launchNanos = beganNanos == 0 ? 0 : System.nanoTime() - beganNanos;
     event.communicator = rank.name();
     event.rank = rank.rank();
     event.operation = what;

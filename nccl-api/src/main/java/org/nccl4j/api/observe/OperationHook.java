@@ -5,6 +5,13 @@ import org.nccl4j.device.DeviceStream;
 
 /** Receives a rank's operations, in their order, from one thread at a time. */
 public interface OperationHook extends AutoCloseable {
+  /**
+   * Operations are about to be launched; {@link #launched} follows for each, unless a launch fails.
+   *
+   * @param launches of them or of their parts
+   */
+  default void launching(int launches) {}
+
   /** An operation has been launched into a stream. */
   void launched(String what, long count, DataType type, int root, DeviceStream stream);
 

@@ -39,6 +39,14 @@ public final class OperationHooks implements AutoCloseable {
     return hooks != NONE;
   }
 
+  /** Operations are about to be launched, as {@link OperationHook#launching}. */
+  @HotPath
+  public void launching(int launches) {
+    for (OperationHook hook : hooks) {
+      hook.launching(launches);
+    }
+  }
+
   /** An operation has been launched. */
   @HotPath
   public void tell(String what, long count, DataType type, int root, DeviceStream stream) {

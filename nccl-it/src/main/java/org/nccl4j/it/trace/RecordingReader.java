@@ -20,6 +20,8 @@ import org.nccl4j.operation.Operation;
 final class RecordingReader {
   private static final String PREFIX = "org.nccl4j.";
   private static final long SECOND_NANOS = 1_000_000_000L;
+  private static final List<String> NOT_SHOWN =
+      List.of("startTime", "duration", "eventThread", "launchNanos");
 
   private RecordingReader() {}
 
@@ -76,9 +78,7 @@ final class RecordingReader {
                   process,
                   "rank %d, proxy, %s %d"
                       .formatted(
-                          event.getInt("rank"),
-                          event.getString("direction"),
-                          event.getInt("peer")),
+                          event.getInt("rank"), event.getString("direction"), event.getInt("peer")),
                   event.getString("direction")));
       case "InitPhase" ->
           spans.add(span(event, process, rank(event) + ", creation", event.getString("phase")));
@@ -104,7 +104,7 @@ final class RecordingReader {
         whole.track(),
         whole.name(),
         waitsForAll(whole.name()) ? number(event, "number") : 0,
-        whole.beginNanos(),
+        whole.beginNanos() - number(event, "launchNanos"), // the event begins after the launch
         whole.endNanos(),
         whole.details());
   }
@@ -130,7 +130,7 @@ final class RecordingReader {
     Map<String, Object> details = new LinkedHashMap<>();
     event.getFields().stream()
         .map(field -> field.getName())
-        .filter(field -> !List.of("startTime", "duration", "eventThread").contains(field))
+        .filter(field -> !NOT_SHOWN.contains(field))
         .forEach(field -> details.put(field, event.getValue(field)));
     return new Span(
         process,

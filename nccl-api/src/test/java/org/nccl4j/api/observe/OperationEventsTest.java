@@ -1,0 +1,93 @@
+package org.nccl4j.api.observe;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.List;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.observe.flight.FlightRecorder;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.operation.Operation;
+
+/** The events of operations that are told as the dispatcher does. */
+class OperationEventsTest {
+  private static final long LAUNCH_NANOS = 2_000_000;
+  private static final long SHAPE = CallShape.of(Operation.ALL_REDUCE, DataType.INT8, RedOp.SUM, 0);
+
+  @TempDir Path folder;
+
+  private final FlightRecorder.Rank rank =
+      new FlightRecorder.Rank("told", System.nanoTime(), 0, 2, Operation.keys(), "host");
+
+  private final FlightRecorder log = FlightRecorder.open(rank);
+  private final OperationHooks hooks = new OperationHooks();
+  private final Recording recording = new Recording();
+  private final DeviceStream stream = Devices.host().createStream();
+
+  @AfterEach
+  void close() {
+    recording.close();
+    hooks.close();
+    log.close();
+    stream.close();
+  }
+
+  private void start() {
+    recording.enable("org.nccl4j.Operation");
+    recording.start();
+  }
+
+  /** A launch that takes a while, as that of a group, or of a thread that is held in it. */
+  private static void launchSlowly() {
+    long begin = System.nanoTime();
+    while (System.nanoTime() - begin < LAUNCH_NANOS) {
+      Thread.onSpinWait();
+    }
+  }
+
+  private void tell() {
+    hooks.tell("all_reduce", 5, DataType.INT8, 0, stream);
+  }
+
+  private List<RecordedEvent> recorded() throws Exception {
+    stream.synchronize();
+    Path file = folder.resolve("told.jfr");
+    recording.dump(file);
+    return RecordingFile.readAllEvents(file).stream()
+        .filter(event -> event.getEventType().getName().equals("org.nccl4j.Operation"))
+        .filter(event -> event.getString("communicator").equals("told"))
+        .toList();
+  }
+
+  /** Else a rank seems to begin an operation that others have ended. */
+  @Test
+  void theTimeOfTheLaunchIsKnown() throws Exception {
+    start();
+    new OperationEvents(log, rank, hooks).look();
+    hooks.launching(1);
+    launchSlowly();
+    log.collective(SHAPE, 5);
+    tell();
+    hooks.launching(3);
+    launchSlowly();
+    for (int n = 0; n < 3; n++) {
+      log.collective(SHAPE, 5);
+      tell();
+    }
+    List<RecordedEvent> events = recorded();
+    assertEquals(4, events.size());
+    for (RecordedEvent event : events) {
+      assertTrue(event.getLong("launchNanos") >= LAUNCH_NANOS, event.toString());
+    }
+  }
+}
