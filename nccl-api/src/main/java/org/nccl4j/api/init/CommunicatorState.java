@@ -140,6 +140,7 @@ public final class CommunicatorState {
                 request.device().kind() == Device.Kind.HOST,
                 request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL"),
                 request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE),
+                request.settings().get(DebugSettings.NCCL4J_TRACE_RATE),
                 info));
     OneSidedCalls oneSided =
         new OneSidedCalls(

@@ -83,6 +83,10 @@ final class Events {
     @Timespan(Timespan.NANOSECONDS)
     long launchNanos;
 
+    @Label("One of")
+    @Description("So many operations of the rank were launched for each that was recorded")
+    long every;
+
     @Label("Process")
     long pid;
 

@@ -21,10 +21,15 @@ final class JfrRecorder {
   private long ended;
   private boolean failed;
 
-  JfrRecorder(FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks) {
+  /**
+   * The events of a rank.
+   *
+   * @param rate operations a second that are recorded; 0: all
+   */
+  JfrRecorder(FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate) {
     this.log = log;
     this.rank = rank;
-    this.operations = new OperationEvents(log, rank, hooks);
+    this.operations = new OperationEvents(log, rank, hooks, rate);
     operations.look();
   }
 

@@ -109,9 +109,11 @@ public final class ProgressMonitor {
    * @param counts whether each launch runs once, so that the ranks' can be compared by number
    * @param compares whether to look for communicators that are used in different order
    * @param file where the recorder is written after a failure; empty for nowhere
+   * @param recorded operations a second of a recording of Java Flight Recorder; 0: all
    * @param info log of a failure
    */
-  public record Options(boolean counts, boolean compares, String file, InfoLog info) {}
+  public record Options(
+      boolean counts, boolean compares, String file, int recorded, InfoLog info) {}
 
   /** Connections of a communicator, perhaps shared with others. */
   public interface Connections {
@@ -144,7 +146,7 @@ public final class ProgressMonitor {
     this.connections = connections;
     this.calls = new CallWatch(rank.rank());
     this.remoteCalls = new RemoteCalls(rank.rank());
-    this.recording = new JfrRecorder(log, rank, hooks);
+    this.recording = new JfrRecorder(log, rank, hooks, options.recorded);
   }
 
   /**

@@ -54,12 +54,24 @@ public final class DebugSettings {
           "Omits the NVTX ranges around launches, which operations get in a process started by a"
               + " tool such as Nsight Systems.");
 
+  public static final Setting<Integer> NCCL4J_TRACE_RATE =
+      Setting.number(
+          "NCCL4J_TRACE_RATE",
+          2000,
+          0,
+          Integer.MAX_VALUE,
+          "Operations a second of each rank of which ./nccl trace, or another recording of Java"
+              + " Flight Recorder with the event org.nccl4j.Operation, has an event. Of ranks"
+              + " that launch more, one of 2, 4, 8 and so on is recorded: of collectives the same"
+              + " on all ranks. 0: all.");
+
   static final List<Setting<?>> ALL =
       List.of(
           NCCL_DEBUG,
           NCCL_DEBUG_SUBSYS,
           NCCL_DEBUG_FILE,
           NCCL4J_FLIGHT_FILE,
+          NCCL4J_TRACE_RATE,
           NCCL_CHECK_POINTERS,
           NCCL_NVTX_DISABLE);
 

@@ -73,7 +73,7 @@ class OperationEventsTest {
   @Test
   void theTimeOfTheLaunchIsKnown() throws Exception {
     start();
-    new OperationEvents(log, rank, hooks).look();
+    new OperationEvents(log, rank, hooks, 0).look();
     hooks.launching(1);
     launchSlowly();
     log.collective(SHAPE, 5);
@@ -88,6 +88,29 @@ class OperationEventsTest {
     assertEquals(4, events.size());
     for (RecordedEvent event : events) {
       assertTrue(event.getLong("launchNanos") >= LAUNCH_NANOS, event.toString());
+      assertEquals(1, event.getLong("every"));
     }
+  }
+
+  /** Of collectives by their number, of others by their own. */
+  @Test
+  void ofManyOperationsSomeAreLeftOut() throws Exception {
+    OperationEvents events = new OperationEvents(log, rank, hooks, 1);
+    for (int n = 0; n < 1000; n++) {
+      log.collective(SHAPE, 5);
+    }
+    start();
+    events.look(); // far more than one a second
+    for (int n = 0; n < 4000; n++) {
+      hooks.launching(1);
+      log.collective(SHAPE, 5);
+      tell();
+      hooks.launching(1);
+      log.other(SHAPE, 5);
+      tell();
+    }
+    List<RecordedEvent> some = recorded();
+    assertTrue(some.size() <= 8000 / 8 + 16, some.size() + " are recorded");
+    assertTrue(some.stream().allMatch(event -> event.getLong("every") >= 8), some.toString());
   }
 }

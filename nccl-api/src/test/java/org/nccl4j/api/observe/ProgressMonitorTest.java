@@ -230,6 +230,7 @@ class ProgressMonitorTest {
             /* counts= */ true,
             false,
             "",
+            0,
             new InfoLog(Settings.ofProcess(Map.of()), "rank 0 of communicator observed")));
   }
 

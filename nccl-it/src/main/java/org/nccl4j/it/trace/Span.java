@@ -25,6 +25,11 @@ record Span(
     long endNanos,
     Map<String, Object> details) {
 
+  /** Operations that this one stands for and that were not recorded. */
+  long leftOut() {
+    return details.get("every") instanceof Long every ? every - 1 : 0;
+  }
+
   /** A process of a recording. */
   record RecordedProcess(String host, long pid) {
     @Override

@@ -153,6 +153,13 @@ public final class TraceCommand implements Callable<Integer> {
                 Locale.ROOT, "  the clock of %s was moved by %.3f ms%n", process, nanos / 1e6);
           }
         });
+    long leftOut = spans.stream().mapToLong(Span::leftOut).sum();
+    if (leftOut > 0) {
+      out.printf(
+          "  about %d operations were left out: there were more than a rank records"
+              + " (NCCL4J_TRACE_RATE)%n",
+          leftOut);
+    }
     if (spans.isEmpty()) {
       out.println(
           ofProcesses
