@@ -8,14 +8,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
-import java.util.Map;
 import java.util.concurrent.Callable;
 import org.nccl4j.api.observe.flight.FlightReader;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.it.run.ExitStatus;
-import org.nccl4j.it.trace.Span.RecordedProcess;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -136,7 +133,7 @@ public final class TraceCommand implements Callable<Integer> {
   }
 
   private void write(List<Span> spans, boolean ofProcesses) {
-    Map<RecordedProcess, Long> offsets = ClockOffsets.of(spans);
+    ClockOffsets offsets = ClockOffsets.of(spans);
     try (Writer to = Files.newBufferedWriter(output)) {
       TraceFile.write(spans, offsets, to);
     } catch (IOException e) {
@@ -145,14 +142,8 @@ public final class TraceCommand implements Callable<Integer> {
     PrintWriter out = spec.commandLine().getOut();
     out.printf(
         "%s: %d spans of %d processes; open it at ui.perfetto.dev or chrome://tracing%n",
-        output, spans.size(), offsets.size());
-    offsets.forEach(
-        (process, nanos) -> {
-          if (nanos != 0) {
-            out.printf(
-                Locale.ROOT, "  the clock of %s was moved by %.3f ms%n", process, nanos / 1e6);
-          }
-        });
+        output, spans.size(), spans.stream().map(Span::process).distinct().count());
+    offsets.text().forEach(line -> out.println("  " + line));
     long leftOut = spans.stream().mapToLong(Span::leftOut).sum();
     if (leftOut > 0) {
       out.printf(

@@ -34,16 +34,11 @@ final class TraceFile {
 
   private TraceFile() {}
 
-  /**
-   * Writes a trace.
-   *
-   * @param offsets nanoseconds to add to the times of each process
-   */
-  static void write(List<Span> spans, Map<RecordedProcess, Long> offsets, Writer to)
-      throws IOException {
+  /** Writes a trace, with corrected times. */
+  static void write(List<Span> spans, ClockOffsets offsets, Writer to) throws IOException {
     List<Span> moved = new ArrayList<>();
     for (Span span : spans) {
-      long offset = offsets.getOrDefault(span.process(), 0L);
+      long offset = offsets.of(span);
       moved.add(
           new Span(
               span.process(),
@@ -61,6 +56,11 @@ final class TraceFile {
     try (JsonGenerator out = new JsonFactory().createGenerator(to)) {
       out.writeStartObject();
       out.writeStringField("displayTimeUnit", "ns");
+      if (!offsets.text().isEmpty()) {
+        out.writeObjectFieldStart("otherData");
+        out.writeStringField("clocks", String.join("; ", offsets.text()));
+        out.writeEndObject();
+      }
       out.writeArrayFieldStart("traceEvents");
       for (Span span : moved) {
         file.write(span, origin, out);

@@ -28,7 +28,7 @@ class TraceFileTest {
     StringWriter text = new StringWriter();
     TraceFile.write(
         List.of(span("one", 1000, 5000), span("two", 2000, 9000), span("end", 9500, 9500)),
-        Map.of(PROCESS, 100L),
+        new ClockOffsets(Map.of("h", 0L), 2, 0, 0),
         text);
     assertEquals(
         "{\"displayTimeUnit\":\"ns\",\"traceEvents\":["
@@ -50,12 +50,27 @@ class TraceFileTest {
   void communicatorsOfOneNameHaveRowsOfTheirOwn() throws IOException {
     StringWriter text = new StringWriter();
     TraceFile.write(
-        List.of(span(1, "one", 0, 100_000), span(0xabc, "two", 10_000, 50_000)), Map.of(), text);
+        List.of(span(1, "one", 0, 100_000), span(0xabc, "two", 10_000, 50_000)),
+        new ClockOffsets(Map.of(), 0, 0, 0),
+        text);
     assertContains(text, "\"tid\":2,\"args\":{\"name\":\"c, rank 0, communicator abc\"}}");
     assertContains(
         text,
         "\"name\":\"two\",\"ph\":\"X\",\"pid\":1,\"tid\":2,\"ts\":10.0,\"dur\":40.0,"
             + "\"args\":{\"queued_us\":0.0,");
+  }
+
+  @Test
+  void whatIsWrongWithClocksIsInTheFile() throws IOException {
+    StringWriter text = new StringWriter();
+    TraceFile.write(
+        List.of(span("one", 0, 100)),
+        new ClockOffsets(Map.of("h", -1_500_000L), 3, 2, 20_000),
+        text);
+    assertContains(
+        text,
+        "\"otherData\":{\"clocks\":\"the clock of h was moved by -1.500 ms; 2 of 3 collectives end"
+            + " on a rank up to 0.020 ms before another calls them: clocks drift;");
   }
 
   private static void assertContains(StringWriter text, String part) {
