@@ -19,8 +19,10 @@ import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
 /**
- * Counters and gauges of the frames in Prometheus' text format. A counter ends with its process, a
- * gauge with its communicator. For one thread.
+ * Counters and gauges of the frames in Prometheus' text format. A counter ends with its process, or
+ * some minutes after its communicators, so that the last values are scraped and a program that
+ * creates communicators again and again does not add series without end. A gauge ends with its
+ * communicator. For one thread.
  */
 final class PrometheusText {
   private static final Family BYTES =
@@ -39,6 +41,9 @@ final class PrometheusText {
       Family.gauge("nccl4j_wait_ratio", "Share of samples in which a rank waited.");
   private static final Family RANKS =
       Family.gauge("nccl4j_communicator_ranks", "Ranks of a communicator.");
+
+  /** Longer than the usual time between two scrapes, which is a minute at most. */
+  private static final long KEPT_MILLIS = 300_000;
 
   private final Map<Family, Totals> counters = new LinkedHashMap<>();
   private final Predicate<ProcessReport> lives;
@@ -94,7 +99,7 @@ final class PrometheusText {
         String labels = name + "," + label("rank", String.valueOf(rank.rank())) + "," + process;
         places.put(rank.rank(), labels);
         processes.put(process, rank.process());
-        new Place(labels, process, communicator.id()).count(rank);
+        new Place(labels, process, communicator.id(), frame.millis()).count(rank);
         gauge(RankFamilies.FAILED, labels, rank.state().equals("failed") ? 1 : 0);
         gauge(STOPPED, labels, rank.state().equals("stopped") ? 1 : 0);
       }
@@ -113,7 +118,7 @@ final class PrometheusText {
       }
     }
     processes.values().removeIf(lives.negate());
-    counters.values().forEach(each -> each.keep(processes.keySet()));
+    counters.values().forEach(each -> each.keep(processes.keySet(), frame.millis() - KEPT_MILLIS));
   }
 
   private static String labels(LinkSpeeds.Speed speed, Map<Integer, String> places) {
@@ -133,11 +138,13 @@ final class PrometheusText {
     private final String labels;
     private final String process;
     private final long communicator;
+    private final long millis;
 
-    Place(String labels, String process, long communicator) {
+    Place(String labels, String process, long communicator, long millis) {
       this.labels = labels;
       this.process = process;
       this.communicator = communicator;
+      this.millis = millis;
     }
 
     void count(RankRates rank) {
@@ -156,7 +163,7 @@ final class PrometheusText {
     }
 
     private void take(Family family, String further, double count) {
-      counters.get(family).take(labels + further, process, communicator, count);
+      counters.get(family).take(labels + further, process, communicator, count, millis);
     }
   }
 

@@ -67,7 +67,11 @@ class PrometheusTextTest {
   }
 
   private static Frame frame(CommunicatorRates... communicators) {
-    return new Frame(1000, 1, List.of(communicators));
+    return frame(1000, communicators);
+  }
+
+  private static Frame frame(long millis, CommunicatorRates... communicators) {
+    return new Frame(millis, 1, List.of(communicators));
   }
 
   /** Two ranks of which the first has ended as many operations as it is told. */
@@ -194,6 +198,25 @@ class PrometheusTextTest {
     assertEquals(18, operations(text, "x"));
     text.add(frame(pair("x", 4, 2)));
     assertEquals(20, operations(text, "x"));
+  }
+
+  private static final int MINUTE_MILLIS = 60_000;
+
+  /** A program that makes a communicator of another name in each step, and one that it keeps. */
+  @Test
+  void countersOfClosedCommunicatorsEndAfterSomeMinutes() {
+    PrometheusText text = new PrometheusText(process -> true);
+    for (int minute = 0; minute < 100; minute++) {
+      String name = "step " + minute;
+      text.add(frame(minute * MINUTE_MILLIS, pair(name, 1, 5), pair("kept", 1000 + minute, 5)));
+    }
+    assertEquals(5, operations(text, "step 99"));
+    assertEquals(5, operations(text, "step 98"), "it is scraped after its end");
+    assertEquals(500, operations(text, "kept"));
+    assertFalse(text.toString().contains("step 90"), text.toString());
+    int length = text.toString().length();
+    text.add(frame(100 * MINUTE_MILLIS, pair("step 99", 1, 5), pair("kept", 1, 5)));
+    assertTrue(text.toString().length() <= length, "it grows");
   }
 
   @Test
