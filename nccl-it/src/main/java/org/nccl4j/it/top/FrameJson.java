@@ -40,6 +40,7 @@ final class FrameJson {
     out.writeStartObject();
     out.writeStringField("name", each.name());
     out.writeNumberField("nRanks", each.nRanks());
+    out.writeStringField("id", Long.toHexString(each.id())); // too long for JavaScript's numbers
     out.writeNumberField("operations", each.operations());
     out.writeNumberField("busbw", each.busGigabytes());
     out.writeArrayFieldStart("ranks");

@@ -103,11 +103,12 @@ function graph(communicator) {
   return svg;
 }
 
-function bandwidths(name, now) {
-  const kept = history.get(name) || [];
+// Of each communicator by its number: several may have one name.
+function bandwidths(id, now) {
+  const kept = history.get(id) || [];
   kept.push(now);
   if (kept.length > KEPT) kept.shift();
-  history.set(name, kept);
+  history.set(id, kept);
   const most = Math.max(...kept, 1e-9);
   const points = kept.map((value, n) => `${n * 100 / (KEPT - 1)},${29 - 28 * value / most}`).join(' ');
   const svg = drawn('svg', { class: 'history', viewBox: '0 0 100 30', preserveAspectRatio: 'none', role: 'img' });
@@ -137,11 +138,13 @@ function show(frame, hosts) {
   document.getElementById('status').textContent =
     `${new Date(frame.millis).toLocaleTimeString()}, over ${frame.seconds.toFixed(1)} s: ${many} communicator${many === 1 ? '' : 's'}`;
   showHosts(hosts, new Set(frame.communicators.flatMap(each => each.ranks.map(rank => rank.host))).size);
+  const ids = new Set(frame.communicators.map(each => each.id));
+  for (const id of history.keys()) if (!ids.has(id)) history.delete(id);
   const place = document.getElementById('communicators');
   const scrolled = [...place.querySelectorAll('.table')].map(each => each.scrollLeft);
   place.replaceChildren(...frame.communicators.map(each => element('section', {},
     element('h2', {}, `${each.name}, ${each.nRanks} ranks: ${each.operations.toFixed(0)} operations/s, bus bandwidth ${each.busbw.toFixed(2)} GB/s a rank`),
-    bandwidths(each.name, each.busbw),
+    bandwidths(each.id, each.busbw),
     element('div', { class: 'figures' }, graph(each), table(each.ranks)),
     slow(each),
     replaced(each.ranks, frame.millis))));

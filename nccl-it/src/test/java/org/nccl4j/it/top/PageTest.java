@@ -22,6 +22,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.it.cli.Main;
+import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.LinkRates;
 
 /** The page of {@code nccl top --web} in a real browser, where there is one. */
@@ -256,6 +257,26 @@ class PageTest {
     assertNotEquals(light, browser.evaluate(look(GPU_LINK, "stroke")));
     browser.call("Emulation.setEmulatedMedia", "{\"features\":[]}");
     browser.call("Emulation.clearDeviceMetricsOverride", "{}");
+  }
+
+  private static CommunicatorRates named(long id) {
+    Frame frame = FrameSamples.frame(0, FrameSamples.rank(0, "h", HOST));
+    CommunicatorRates any = frame.communicators().get(0);
+    return new CommunicatorRates("same", id, any.nRanks(), any.ranks(), any.waits(), any.speeds());
+  }
+
+  /** A communicator that is closed has none, also if another of its name comes later. */
+  @Test
+  void communicatorsOfOneNameHaveCurvesOfTheirOwn() throws Exception {
+    browser.go(server.address());
+    show(new Frame(1, 1, List.of(named(1), named(-2))));
+    show(new Frame(2, 1, List.of(named(1), named(-2))));
+    show(new Frame(3, 1, List.of(named(1))));
+    show(new Frame(4, 1, List.of(named(1), named(-2))));
+    String frames =
+        "[...document.querySelectorAll('svg.history title')]"
+            + ".map(each => each.textContent.match(/last (\\d+) frames/)[1]).join()";
+    assertEquals("4,1", browser.evaluate(frames));
   }
 
   /** The page draws ranks, waits and the table, names slow links, and takes names for text. */
