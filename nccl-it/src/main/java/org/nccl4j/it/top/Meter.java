@@ -9,6 +9,7 @@ import java.util.TreeMap;
 import java.util.function.ToLongFunction;
 import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Replays;
 import org.nccl4j.api.observe.flight.RankReport.Run;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
@@ -164,28 +165,41 @@ final class Meter {
     }
     // Runs that have been overwritten since count as the known ones.
     double all = known == 0 ? 0 : ended / known;
+    Replays graphs = since(now.replays(), rank.first.replays());
+    bytes = bytes * all + graphs.bytes();
+    busBytes = busBytes * all + graphs.busBytes();
     double scale = seconds <= 0 ? 0 : 1 / seconds / GIGABYTE;
     int waited = rank.waits.values().stream().mapToInt(Integer::intValue).sum();
     double waiting = rank.looks == 0 ? 0 : (double) waited / rank.looks;
     Sums sums = rank.sums;
-    sums.bytes += bytes * all;
-    sums.busBytes += busBytes * all;
+    sums.bytes += bytes;
+    sums.busBytes += busBytes;
     sums.waitSeconds += waiting * Math.max(0, seconds);
     return new RankRates(
         now.rank(),
         now.process(),
         new Counts(
-            now.ended(), Math.round(sums.bytes), Math.round(sums.busBytes), sums.waitSeconds),
-        seconds <= 0 ? 0 : ended / seconds,
-        bytes * all * scale,
-        busBytes * all * scale,
+            now.ended() + now.replays().operations(),
+            Math.round(sums.bytes),
+            Math.round(sums.busBytes),
+            sums.waitSeconds),
+        seconds <= 0 ? 0 : (ended + graphs.operations()) / seconds,
+        bytes * scale,
+        busBytes * scale,
         waiting,
         now.current() == null ? -1 : now.waitsFor(),
         now.current() != null ? now.current().text() : now.last() == null ? "" : now.last().text(),
-        state(now, ended),
+        state(now, ended + graphs.operations()),
         links(rank, seconds),
         now.links().failovers(),
         now.device());
+  }
+
+  private static Replays since(Replays now, Replays before) {
+    return new Replays(
+        Math.max(0, now.operations() - before.operations()),
+        Math.max(0, now.bytes() - before.bytes()),
+        Math.max(0, now.busBytes() - before.busBytes()));
   }
 
   private static List<LinkRates> links(Seen rank, double seconds) {

@@ -150,6 +150,42 @@ class MeterTest {
         of.device());
   }
 
+  private static RankReport replayed(RankReport of, long operations) {
+    return new RankReport(
+        of.process(),
+        of.communicator(),
+        of.name(),
+        of.rank(),
+        of.nRanks(),
+        of.launched(),
+        of.ended(),
+        of.upTo(),
+        of.waitsFor(),
+        of.stillMillis(),
+        of.observedMillis(),
+        of.failed(),
+        of.front(),
+        of.operations(),
+        of.runs(),
+        of.links(),
+        of.device(),
+        new RankReport.Replays(operations, 1000 * operations, 1500 * operations));
+  }
+
+  /** A job that runs by graphs alone. */
+  @Test
+  void operationsOfGraphsCount() {
+    RankReport report = report(0, 10, -1);
+    Meter meter = new Meter(List.of(replayed(report, 100)), 0);
+    Frame frame = meter.frame(List.of(replayed(report, 300)), 2 * SECOND, 0);
+    RankRates rank = only(frame).ranks().get(0);
+    assertEquals(100, rank.operations());
+    assertEquals(1e-4, rank.gigabytes(), 1e-12);
+    assertEquals(1.5e-4, rank.busGigabytes(), 1e-12);
+    assertEquals("runs", rank.state());
+    assertEquals(new Frame.Counts(310, 200_000, 300_000, 0), rank.counts());
+  }
+
   /** One link has sent before the frame, the other only in it. */
   @Test
   void linksHaveTheRateOfTheFrameAndAllTheirBytes() {

@@ -11,6 +11,7 @@ import java.util.SortedMap;
 import java.util.function.Supplier;
 import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.flight.Link;
+import org.nccl4j.api.observe.flight.RankReport.Replays;
 import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.api.plan.RankTraffic;
 import org.nccl4j.api.spi.Failovers;
@@ -50,6 +51,9 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
   private long seen;
 
   private final double[] sums;
+
+  /** Operations that graphs have repeated, their bytes, and these times the bus factor. */
+  private final double[] repeated = new double[3];
 
   private final Map<CapturedLaunches, Graph> graphs = new IdentityHashMap<>();
 
@@ -115,6 +119,7 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
   public List<? extends Link> get() {
     look();
     kernels.visitCaptured(this::look);
+    log.observe(new Replays((long) repeated[0], Math.round(repeated[1]), Math.round(repeated[2])));
     List<Link> all = new ArrayList<>(counted.get());
     all.addAll(links);
     return all;
@@ -134,9 +139,10 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
   private void look(CapturedLaunches captured) {
     Graph graph = graphs.computeIfAbsent(captured, key -> new Graph());
     captured.visit(graph::add);
-    long replays = captured.replays();
-    graph.launch.addTo(sums, Math.max(1, replays) - graph.counted);
-    graph.counted = Math.max(1, replays);
+    long replays = Math.max(1, captured.replays());
+    graph.launch.addTo(sums, replays - graph.counted);
+    graph.launch.addRepeated(replays - graph.counted);
+    graph.counted = replays;
     if (captured.isOver()) {
       graphs.remove(captured);
     }
@@ -162,6 +168,8 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
   /** The bytes of some operations to each rank, to the switch and from it. */
   private final class Sum {
     private final double[] some = new double[sums.length];
+    private double whole;
+    private double bus;
     private long operations;
     private long recorded;
 
@@ -179,13 +187,34 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
             }
             some[nRanks] += number * bytes.toSwitch();
             some[nRanks + 1] += number * bytes.fromSwitch();
+            count(shape, count, number);
           });
     }
 
+    private void count(long shape, long count, long number) {
+      Operation operation = CallShape.operation(shape);
+      DataType type = CallShape.type(shape);
+      if (operation != null && type != null) {
+        double size = (double) number * count * type.bytes() * operation.wholes(nRanks);
+        whole += size;
+        bus += size * operation.busFactor(nRanks);
+      }
+    }
+
     /** Operations that have been overwritten since count as those on record. */
+    private double scale(long times) {
+      return recorded == 0 ? 0 : (double) times * operations / recorded;
+    }
+
     void addTo(double[] all, long times) {
-      double scale = recorded == 0 ? 0 : (double) times * operations / recorded;
+      double scale = scale(times);
       Arrays.setAll(all, i -> all[i] + some[i] * scale);
+    }
+
+    void addRepeated(long times) {
+      repeated[0] += times * operations;
+      repeated[1] += whole * scale(times);
+      repeated[2] += bus * scale(times);
     }
   }
 

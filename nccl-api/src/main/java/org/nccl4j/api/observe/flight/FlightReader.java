@@ -229,7 +229,11 @@ public final class FlightReader {
         runs.last(ended + 1, upTo),
         runs.runs(),
         LinkRecord.read(page),
-        text(page, FlightRecorder.DEVICE, FlightRecorder.DEVICE_BYTES));
+        text(page, FlightRecorder.DEVICE, FlightRecorder.DEVICE_BYTES),
+        new RankReport.Replays(
+            page.getLong(FlightRecorder.REPLAYED),
+            page.getLong(FlightRecorder.REPLAYED + 8),
+            page.getLong(FlightRecorder.REPLAYED + 16)));
   }
 
   static String text(ByteBuffer bytes, int at, int most) {

@@ -47,6 +47,7 @@ public final class FlightRecorder {
   static final int RUNS = 128;
   static final int DEVICE = 6016;
   static final int DEVICE_BYTES = 32;
+  static final int REPLAYED = 6048;
 
   /** Size of a run: its shape, count, and the number of its first operation. */
   static final int RUN_BYTES = 24;
@@ -261,6 +262,15 @@ public final class FlightRecorder {
   public synchronized void observeFlows(long millis, boolean works) {
     if (!closed) {
       links.look(millis, works);
+    }
+  }
+
+  /** Takes down what launches of graphs have repeated so far. */
+  public synchronized void observe(RankReport.Replays replays) {
+    if (!closed) {
+      bytes.putLong(REPLAYED, replays.operations());
+      bytes.putLong(REPLAYED + 8, replays.bytes());
+      bytes.putLong(REPLAYED + 16, replays.busBytes());
     }
   }
 

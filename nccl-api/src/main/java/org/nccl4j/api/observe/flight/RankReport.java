@@ -23,6 +23,7 @@ import org.nccl4j.api.spi.Failovers;
  * @param runs on record, oldest first
  * @param links its connections with other ranks
  * @param device {@link #HOST}, or the PCI address of the rank's GPU; empty if it is not known
+ * @param replays what launches of CUDA graphs have repeated
  */
 public record RankReport(
     ProcessReport process,
@@ -41,7 +42,8 @@ public record RankReport(
     List<Operation> operations,
     List<Run> runs,
     Links links,
-    String device) {
+    String device,
+    Replays replays) {
   /** The device of ranks that use the host's memory and processors. */
   public static final String HOST = "host";
 
@@ -52,6 +54,59 @@ public record RankReport(
   public RankReport {
     name = printable(name);
     device = printable(device);
+  }
+
+  /** A report of a rank without graphs. */
+  public RankReport(
+      ProcessReport process,
+      long communicator,
+      String name,
+      int rank,
+      int nRanks,
+      long launched,
+      long ended,
+      long upTo,
+      int waitsFor,
+      long stillMillis,
+      long observedMillis,
+      boolean failed,
+      Front front,
+      List<Operation> operations,
+      List<Run> runs,
+      Links links,
+      String device) {
+    this(
+        process,
+        communicator,
+        name,
+        rank,
+        nRanks,
+        launched,
+        ended,
+        upTo,
+        waitsFor,
+        stillMillis,
+        observedMillis,
+        failed,
+        front,
+        operations,
+        runs,
+        links,
+        device,
+        Replays.NONE);
+  }
+
+  /**
+   * Operations that launches of {@code CudaGraph}s have repeated so far. A graph's first launch is
+   * the one that was captured, which is among the rank's launched operations.
+   *
+   * @param operations their number
+   * @param bytes of their data, as algorithm bandwidth counts them
+   * @param busBytes the same as bus bandwidth counts them
+   */
+  public record Replays(long operations, long bytes, long busBytes) {
+    /** No graph was launched. */
+    public static final Replays NONE = new Replays(0, 0, 0);
   }
 
   private static String printable(String text) {

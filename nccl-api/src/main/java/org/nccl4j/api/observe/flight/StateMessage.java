@@ -16,6 +16,7 @@ import org.nccl4j.api.observe.flight.RankReport.Links;
 import org.nccl4j.api.observe.flight.RankReport.Operation;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
+import org.nccl4j.api.observe.flight.RankReport.Replays;
 import org.nccl4j.api.observe.flight.RankReport.Run;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.api.spi.Failovers;
@@ -90,6 +91,9 @@ public final class StateMessage {
       }
       write(report.links(), out);
       out.writeUTF(report.device());
+      out.writeLong(report.replays().operations());
+      out.writeLong(report.replays().bytes());
+      out.writeLong(report.replays().busBytes());
     } catch (IOException e) {
       throw new UncheckedIOException(e); // of memory: there is none
     }
@@ -158,7 +162,8 @@ public final class StateMessage {
         operations(in),
         runs(in),
         new Links(traffic(in), failovers(in)),
-        in.readUTF());
+        in.readUTF(),
+        new Replays(in.readLong(), in.readLong(), in.readLong()));
   }
 
   private static List<Traffic> traffic(DataInputStream in) throws IOException {

@@ -38,6 +38,8 @@
  *        when the last was replaced (u64, ms since 1970), bytes sent again (u64), path of the last
  *        (48 bytes); the last entry is the sum of ranks without their own
  *   6016 device: "host" or the GPU's PCI address (32 bytes, empty: not known)
+ *   6048 operations that launches of graphs have repeated, their bytes, and these times the bus
+ *        factor (u64 each)
  * </pre>
  *
  * <p>This is version 5; those before it were before the first release, and are not read.

@@ -96,7 +96,7 @@ final class JobMetrics {
 
   private void take(RankReport rank) {
     String labels = labels(rank);
-    put(RankFamilies.OPERATIONS, labels, rank.ended());
+    put(RankFamilies.OPERATIONS, labels, rank.ended() + rank.replays().operations());
     put(RankFamilies.FAILED, labels, rank.failed() ? 1 : 0);
     if (rank.waitsFor() >= 0 && rank.current() != null) {
       put(

@@ -12,6 +12,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.observe.flight.FlightRecorder;
+import org.nccl4j.api.observe.flight.RankReport.Replays;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.api.plan.RankTraffic;
@@ -119,6 +120,26 @@ class EstimatedTrafficTest {
     assertIs(2, "P2P", 4000, 0, all.get(0));
     // 8000 bytes, and a third of them.
     assertIs(-1, "NVLS", 10_666, 10_666, all.get(1));
+  }
+
+  /** Sums of 4000 bytes have a bus factor of 1.5 among four ranks. */
+  @Test
+  void operationsOfGraphsAreOnRecord() {
+    log.collective(sum(DataType.FLOAT32), COUNT);
+    CapturedLaunches graph = new CapturedLaunches();
+    kernels.captured.add(graph);
+    for (int times = 0; times < 2; times++) {
+      log.collective(sum(DataType.FLOAT32), COUNT);
+      graph.add(1 + times, 2 + times);
+    }
+    look(3);
+    assertEquals(Replays.NONE, log.report(Operation.keys()).replays());
+    for (int times = 0; times < 11; times++) {
+      graph.replayed();
+    }
+    look(3);
+    look(3);
+    assertEquals(new Replays(20, 80_000, 120_000), log.report(Operation.keys()).replays());
   }
 
   /** The launch that was captured stands for the graph's first. */
