@@ -86,30 +86,45 @@ record BuiltLibrary(Path folder) {
    * data archive as `nccl with` gives it, and without the optimizing compiler.
    */
   void runShort(Map<String, String> settings, String... command) throws Exception {
+    runWell(shortly(settings), command);
+  }
+
+  /** Settings with those of a JVM that starts soon and compiles little. */
+  private static Map<String, String> shortly(Map<String, String> settings) throws Exception {
     List<String> options = RankJvm.archived();
     Map<String, String> all = new HashMap<>(settings);
     all.put("NCCL4J_CLASS_PATH", options.remove(options.size() - 1));
     options.remove("-cp");
     all.put("NCCL_JAVA_OPTIONS", String.join(" ", options) + " -XX:TieredStopAtLevel=1");
-    runWell(all, command);
+    return all;
+  }
+
+  /** Starts a program as {@link #runShort} does, with an input and an output to be read. */
+  Process startShort(Map<String, String> settings, String... command) throws Exception {
+    return builder(shortly(settings), List.of(command)).start();
   }
 
   /** Runs a command to its end, with this folder among the library's. */
   Ran run(Map<String, String> settings, List<String> command) throws Exception {
-    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    ProcessBuilder builder = builder(settings, command);
     Path output = Files.createTempFile(folder, "output", ".txt");
     builder.redirectOutput(output.toFile());
-    Map<String, String> environment = builder.environment();
-    environment.keySet().removeIf(name -> name.startsWith("NCCL"));
-    environment.put("LD_LIBRARY_PATH", folder.toString());
-    environment.put("JAVA_HOME", System.getProperty("java.home"));
-    environment.putAll(settings);
     Process process = builder.start();
     if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
       process.destroyForcibly();
       throw new AssertionError(command + " does not end: " + text(output));
     }
     return new Ran(process.exitValue(), text(output));
+  }
+
+  private ProcessBuilder builder(Map<String, String> settings, List<String> command) {
+    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    Map<String, String> environment = builder.environment();
+    environment.keySet().removeIf(name -> name.startsWith("NCCL"));
+    environment.put("LD_LIBRARY_PATH", folder.toString());
+    environment.put("JAVA_HOME", System.getProperty("java.home"));
+    environment.putAll(settings);
+    return builder;
   }
 
   private static String text(Path file) throws IOException {

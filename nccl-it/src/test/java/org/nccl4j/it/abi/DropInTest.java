@@ -1,9 +1,13 @@
 package org.nccl4j.it.abi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.File;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -16,12 +20,15 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.nvls.FakeGpuProcess;
 
 /** Programs in C run on libnccl.so.2, on the host and on GPUs of the fake driver. */
 @Timeout(600)
 class DropInTest {
   private static final Map<String, String> HOST = Map.of("NCCL4J_DEVICE", "host");
+
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   @TempDir private static Path folder;
   private static BuiltLibrary library;
@@ -143,6 +150,41 @@ class DropInTest {
     String[] parts = setting.split("=");
     library.runShort(
         Map.of("NCCL4J_DEVICE", "host", parts[0], parts[1]), library.compile("guest"), parts[0]);
+  }
+
+  /** Runs a command until its output has a text, since a program has nothing to show at first. */
+  private static String until(String text, String... command) {
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    StringWriter out;
+    do {
+      out = new StringWriter();
+      PrintWriter to = new PrintWriter(out, true);
+      Main.run(to, to, command);
+    } while (!out.toString().contains(text) && System.nanoTime() < end);
+    assertTrue(out.toString().contains(text), out.toString());
+    return out.toString();
+  }
+
+  /** Its JVM handles no SIGQUIT, and takes commands nevertheless. */
+  @Test
+  void topAndTraceSeeAProgramInC() throws Exception {
+    Process program = library.startShort(HOST, library.compile("watched"));
+    try {
+      String pid = Long.toString(program.pid());
+      until("all_reduce of 1001 float", "top", "-n", "1", "-i", "0.2", pid);
+      Path file = folder.resolve("trace.json");
+      until(" spans of 1 processes", "trace", "-s", "1", "-o", file.toString(), pid);
+      String json = Files.readString(file);
+      assertTrue(json.contains("\"name\":\"process " + pid + " on "), json);
+      program.getOutputStream().close();
+      byte[] said = program.getInputStream().readAllBytes();
+      // With what its JVM says of the commands of jcmd.
+      String output = new String(said, StandardCharsets.UTF_8);
+      assertTrue(output.endsWith("all was right\n"), output);
+      assertEquals(0, program.waitFor());
+    } finally {
+      program.destroyForcibly();
+    }
   }
 
   @Test

@@ -3,13 +3,19 @@ package org.nccl4j.it.top;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.ByteArrayInputStream;
+import java.io.InputStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.it.api.RankJvm;
 import org.nccl4j.it.cli.Main;
 
@@ -53,6 +59,31 @@ class TopTest {
       assertTrue(json.text().contains("\"name\":\"watched\",\"nRanks\":2"), json.text());
       assertTrue(json.text().contains("\"links\":[{\"peer\":1,\"transport\":\"P2P\""), json.text());
     } finally {
+      ranks.close();
+    }
+  }
+
+  /** By the id of the job, and with the id in the standard input, which other users cannot see. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aJobByItsId(boolean fromInput) throws Exception {
+    UniqueId id = UniqueId.create(CommunicatorConfig.defaults().with("NCCL4J_JOB_STATE", "1"));
+    WorkingRanks ranks = new WorkingRanks(id, "of a job");
+    InputStream before = System.in;
+    try {
+      String job = fromInput ? "-" : id.toString();
+      long end = System.nanoTime() + PATIENCE_NANOS;
+      Said said;
+      do {
+        System.setIn(new ByteArrayInputStream((id + "\n").getBytes(StandardCharsets.UTF_8)));
+        said = top("-n", "1", "-i", "0.2", "--job", job);
+      } while (!said.text().matches("(?s).*communicator of a job, 2 ranks: [1-9][0-9]* op.*")
+          && System.nanoTime() < end);
+      assertEquals(0, said.status(), said.text());
+      assertTrue(said.text().contains("communicator of a job, 2 ranks: "), said.text());
+      assertTrue(said.text().contains("all_reduce of 1024 int32"), said.text());
+    } finally {
+      System.setIn(before);
       ranks.close();
     }
   }

@@ -1,10 +1,13 @@
 package org.nccl4j.it.top;
 
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -22,9 +25,27 @@ final class WorkingRanks {
    * @param name of the communicator
    */
   WorkingRanks(String name) {
-    ranks =
+    this(
         Communicator.initAll(
-            List.of(Devices.host(), Devices.host()), CommunicatorConfig.defaults().withName(name));
+            List.of(Devices.host(), Devices.host()), CommunicatorConfig.defaults().withName(name)));
+  }
+
+  /** Starts the ranks of a job. */
+  WorkingRanks(UniqueId id, String name) {
+    this(
+        Stream.of(0, 1)
+            .map(
+                rank ->
+                    Communicator.initRankAsync(
+                        2, id, rank, Devices.host(), CommunicatorConfig.defaults().withName(name)))
+            .toList()
+            .stream()
+            .map(CompletableFuture::join)
+            .toList());
+  }
+
+  private WorkingRanks(List<Communicator> ranks) {
+    this.ranks = ranks;
     streams = ranks.stream().map(rank -> rank.device().createStream()).toList();
     worker.start();
   }
