@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -14,6 +16,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
@@ -488,6 +491,32 @@ class QuantisedSumsTest {
         failed++;
       }
       assertEquals(2, failed);
+    }
+  }
+
+  /** On links that make the plain sum slow: here a table says so. */
+  @Test
+  void explainSaysWhereItPays(@TempDir Path folder) throws IOException {
+    Path table = folder.resolve("costs");
+    Files.write(
+        table,
+        List.of(
+            "device host",
+            "2 AllReduce Ring Simple 64:1000000 67108864:1000000",
+            "2 AllGather Ring Simple 64:10 67108864:10"));
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .with("NCCL4J_COSTS_FILE", table.toString())
+            .with("NCCL_ALGO", "allreduce:ring;allgather:ring")
+            .with("NCCL_PROTO", "allreduce:simple;allgather:simple");
+    try (Ranks ranks = new Ranks(2, config)) {
+      Communicator view =
+          ranks
+              .communicators
+              .get(0)
+              .withOptions(CallOptions.defaults().withQuantisation(DataType.INT8, 32));
+      String text = view.explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
+      assertTrue(text.contains("\n  it pays\n"), text);
     }
   }
 
