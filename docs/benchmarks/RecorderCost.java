@@ -33,6 +33,8 @@ import org.nccl4j.device.Switch;
  * nothing" is the same with no difference at all, and says what the method itself makes of noise.
  */
 public class RecorderCost {
+  private static final boolean OPERATIONS_ALONE = "operations".equals(System.getenv("PART"));
+
   /** The recorders that are on in the measured blocks. */
   enum Kind {
     NOTHING("nothing against nothing"),
@@ -56,8 +58,14 @@ public class RecorderCost {
       return ordinal() >= JFR.ordinal();
     }
 
-    /** Of events for each operation there are many: a quarter as many fours, of shorter blocks. */
+    /**
+     * Of events for each operation there are many: a quarter as many fours, of shorter blocks. With
+     * PART=operations there is nothing else.
+     */
     int fours(int shortOnes, int withJfr) {
+      if (OPERATIONS_ALONE) {
+        return this == OPERATIONS ? withJfr : 0;
+      }
       return this == OPERATIONS ? withJfr / 4 : usesJfr() ? withJfr : shortOnes;
     }
 
@@ -218,7 +226,8 @@ public class RecorderCost {
    */
   private double[] longBlocks(Kind kind, int four) throws Exception {
     double[] micros = new double[4];
-    int counted = kind == Kind.OPERATIONS ? operationsWithJfr / 8 : operationsWithJfr;
+    int counted =
+        kind == Kind.OPERATIONS && !OPERATIONS_ALONE ? operationsWithJfr / 8 : operationsWithJfr;
     for (int block = 0; block < 4; block++) {
       boolean with = isWith(four, block);
       Switch.on = kind.records(with);
