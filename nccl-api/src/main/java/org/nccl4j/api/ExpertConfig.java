@@ -18,9 +18,19 @@ import org.nccl4j.device.kernel.ExpertSizes;
  *     the experts from r x experts / nRanks on
  * @param type of the tokens and of the experts' outputs: floating point, of 2 or 4 bytes
  * @param fp8 true to send tokens as FLOAT8_E4M3 with a scale for every 128 elements
+ * @param sumsByHost true to add a host's outputs for a token of another host there, times their
+ *     weights, in float32 and in the order of k: one row, rounded to the type, crosses the network
+ *     instead of one for each expert. The sum of a token then has the rounded sum of each other
+ *     host in the place of that host's first expert. Without effect among ranks of one host
  */
 public record ExpertConfig(
-    int maxTokens, int hidden, int topK, int experts, DataType type, boolean fp8) {
+    int maxTokens,
+    int hidden,
+    int topK,
+    int experts,
+    DataType type,
+    boolean fp8,
+    boolean sumsByHost) {
   /** Elements that have one scale. */
   public static final int SCALED = ExpertSizes.SCALED;
 
@@ -58,6 +68,12 @@ public record ExpertConfig(
               .formatted(hidden, type.label(), fp8 ? " and are sent as fp8" : ""),
           "pass a multiple of %d, at most %d".formatted(unit, Integer.MAX_VALUE / type.bytes()));
     }
+  }
+
+  /** Sizes of an exchange whose results do not depend on the hosts: sumsByHost is false. */
+  public ExpertConfig(
+      int maxTokens, int hidden, int topK, int experts, DataType type, boolean fp8) {
+    this(maxTokens, hidden, topK, experts, type, fp8, /* sumsByHost= */ false);
   }
 
   /** Throws unless some ranks can have these sizes. */

@@ -32,7 +32,7 @@ import org.nccl4j.operation.Operation;
  * rows of an expert are the input of one matrix multiplication. Combine returns one output for each
  * received row, in the same order, and adds a token's outputs, times their weights, in float32 in
  * the order of k; the sum is rounded once. So the result does not depend on which rank has which
- * expert.
+ * expert, unless hosts add their outputs first ({@link ExpertConfig#sumsByHost}).
  *
  * <p>With fp8 a token travels as FLOAT8_E4M3 with a float32 scale for every {@link
  * ExpertConfig#SCALED} elements: their greatest magnitude, but at least 2<sup>-100</sup>, divided
@@ -128,7 +128,8 @@ public final class ExpertExchange implements AutoCloseable {
       ExpertDelivery delivery =
           offer.hasKernels()
               ? ExpertDirect.create(state, sizes, offer.form(), buffers)
-              : ExpertMessages.create(dispatcher, sizes, agreement, checks, buffers);
+              : ExpertMessages.create(
+                  dispatcher, sizes, config.sumsByHost(), agreement, checks, buffers);
       return new ExpertExchange(state, checks, config, buffers, delivery);
     } catch (RuntimeException e) {
       if (buffers != null) {

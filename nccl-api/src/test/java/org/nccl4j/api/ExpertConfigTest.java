@@ -7,7 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.exchange.ExpertRoutes;
+import org.nccl4j.api.exchange.ExpertMessages;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ExpertSizes;
@@ -41,8 +41,10 @@ class ExpertConfigTest {
               IntStream.range(0, nRanks / ranks)
                   .mapToObj(h -> IntStream.range(h * ranks, (h + 1) * ranks).boxed().toList())
                   .toList();
-          long bytes = new ExpertRoutes(sizes, 0, hosts).listBytes();
-          assertTrue(bytes <= Integer.MAX_VALUE, bytes + " for " + config);
+          for (boolean sumsByHost : new boolean[] {false, true}) {
+            long bytes = ExpertMessages.listBytes(sizes, 0, hosts, sumsByHost);
+            assertTrue(bytes <= Integer.MAX_VALUE, bytes + " for " + config);
+          }
         }
       }
     }

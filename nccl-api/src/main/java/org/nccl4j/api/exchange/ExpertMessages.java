@@ -2,6 +2,7 @@ package org.nccl4j.api.exchange;
 
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
+import java.util.List;
 import java.util.function.IntFunction;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
@@ -22,8 +23,8 @@ import org.nccl4j.operation.Operation;
  * The host gets the expert numbers of all ranks by an all-gather, and finds the rows. Kernels pack
  * a token once for each rank of its host that gets it, and once for each other host. Sends and
  * receives carry it, there a relay forwards it, and kernels put it into its rows. Each output
- * travels straight back, and a kernel adds them. So the host touches no tokens of a GPU, and waits
- * only in a dispatch.
+ * travels straight back, and a kernel adds them; where hosts add, a relay adds those of its host
+ * first. So the host touches no tokens of a GPU, and waits only in a dispatch.
  */
 public final class ExpertMessages implements ExpertDelivery {
   private final Transfers transfers;
@@ -35,6 +36,7 @@ public final class ExpertMessages implements ExpertDelivery {
   private final String whereCombine;
   private final ExpertRows rows;
   private final ExpertRoutes routes;
+  private final ExpertReturns returns;
   private final ExpertTables tables;
 
   /** Tokens in the form they travel in. */
@@ -58,7 +60,7 @@ public final class ExpertMessages implements ExpertDelivery {
       ExpertBuffers buffers,
       LaunchTurn launches,
       ExpertKernels.Steps steps,
-      ExpertRoutes routes,
+      Ways ways,
       Memory memory) {
     transfers = new Transfers(dispatcher);
     this.launches = launches;
@@ -68,37 +70,42 @@ public final class ExpertMessages implements ExpertDelivery {
     CommunicatorState state = checks.state();
     rank = state.rank();
     whereCombine = checks.where(Operation.COMBINE.method());
-    this.routes = routes;
-    rows = new ExpertRows(sizes, rank);
+    routes = ways.routes;
+    returns = ways.returns;
+    rows = new ExpertRows(sizes, rank, ways.hostsAdd);
     staging = memory.staging;
     lists = memory.lists;
     words = memory.words;
     String where = checks.where(Operation.DISPATCH.method());
-    tables = new ExpertTables(dispatcher, where, sizes, state.nextExchange(), memory.tables);
+    tables =
+        new ExpertTables(
+            dispatcher, where, sizes, state.nextExchange(), ways.hostsAdd, memory.tables);
     outputs = new ExpertOutputs(sizes, rank, where, state.device(), tables, memory.outputs);
   }
 
   /**
    * Prepares what is needed besides the user's buffers, together with all other ranks.
    *
+   * @param sumsByHost true if each host adds its outputs for a token of another
    * @throws NcclException on all ranks, if one of them lacks memory or kernels
    */
   public static ExpertMessages create(
       OperationDispatcher dispatcher,
       ExpertSizes sizes,
+      boolean sumsByHost,
       ExchangeAgreement agreement,
       ExchangeChecks checks,
       ExpertBuffers buffers) {
     CommunicatorState state = checks.state();
     LaunchTurn launches = new LaunchTurn(state.launcher(), sizes.type());
-    ExpertRoutes routes = new ExpertRoutes(sizes, state.rank(), state.hosts().ranks());
+    Ways ways = Ways.of(sizes, state.rank(), state.hosts().ranks(), sumsByHost);
     Memory memory = null;
     ExpertKernels.Steps steps = null;
     NcclException lack = null;
     try {
       int mostBlocks = dispatcher.planner().mostLocalBlocks();
       steps = launches.prepare(() -> state.kernels().expertSteps(sizes, mostBlocks));
-      memory = Memory.allocate(state.device(), sizes, routes);
+      memory = Memory.allocate(state.device(), sizes, ways);
     } catch (NcclException e) {
       lack = e;
     }
@@ -113,7 +120,38 @@ public final class ExpertMessages implements ExpertDelivery {
       }
       throw e;
     }
-    return new ExpertMessages(dispatcher, sizes, checks, buffers, launches, steps, routes, memory);
+    return new ExpertMessages(dispatcher, sizes, checks, buffers, launches, steps, ways, memory);
+  }
+
+  /**
+   * The most bytes of the lists of a dispatch; an int for the sizes that are allowed.
+   *
+   * @param hosts the ranks of each host, ascending
+   */
+  public static long listBytes(
+      ExpertSizes sizes, int rank, List<List<Integer>> hosts, boolean sumsByHost) {
+    return Ways.of(sizes, rank, hosts, sumsByHost).listBytes();
+  }
+
+  /** The ways of tokens and of outputs. */
+  private record Ways(
+      ExpertSizes sizes, ExpertRoutes routes, ExpertReturns returns, boolean hostsAdd) {
+    static Ways of(ExpertSizes sizes, int rank, List<List<Integer>> hosts, boolean sumsByHost) {
+      boolean hostsAdd = sumsByHost && hosts.size() > 1;
+      ExpertRelays relays = new ExpertRelays(hosts);
+      return new Ways(
+          sizes,
+          new ExpertRoutes(sizes, rank, relays, hostsAdd),
+          new ExpertReturns(sizes, rank, relays, hostsAdd),
+          hostsAdd);
+    }
+
+    long listBytes() {
+      long added = returns.mostSums() * sizes.topK();
+      long pairs =
+          routes.mostPacked() + routes.mostForwarded() + sizes.rows() + sizes.entries() + added;
+      return 2 * pairs * Integer.BYTES;
+    }
   }
 
   /** The memory of an exchange besides the user's buffers; words are the lists on the host. */
@@ -123,14 +161,14 @@ public final class ExpertMessages implements ExpertDelivery {
       DeviceMemory lists,
       ExpertTables.Memory tables,
       ByteBuffer words) {
-    static Memory allocate(Device device, ExpertSizes sizes, ExpertRoutes routes) {
-      ByteBuffer words = ExpertTables.buffer(routes.listBytes());
-      ByteBuffer own = ExpertTables.buffer(ExpertTables.ownBytes(sizes));
-      ByteBuffer all = ExpertTables.buffer(ExpertTables.allBytes(sizes));
+    static Memory allocate(Device device, ExpertSizes sizes, Ways ways) {
+      ByteBuffer words = ExpertTables.buffer(ways.listBytes());
+      ByteBuffer own = ExpertTables.buffer(ExpertTables.ownBytes(sizes, ways.hostsAdd));
+      ByteBuffer all = ExpertTables.buffer(ExpertTables.allBytes(sizes, ways.hostsAdd));
       DeviceMemory[] made =
           ExchangeMemory.allocateAll(
               device,
-              routes.mostStaged() * sizes.travelBytes(),
+              ways.routes.mostStaged() * sizes.travelBytes(),
               ExpertOutputs.firstBytes(sizes),
               words.capacity(),
               own.capacity(),
@@ -156,7 +194,9 @@ public final class ExpertMessages implements ExpertDelivery {
       DeviceMemory from,
       DeviceMemory outputs,
       DeviceMemory places,
-      DeviceMemory weights) {}
+      DeviceMemory weights,
+      DeviceMemory added,
+      DeviceMemory addedWeights) {}
 
   @Override
   public boolean isCapturable() {
@@ -172,24 +212,25 @@ public final class ExpertMessages implements ExpertDelivery {
       boolean whole,
       DeviceStream stream) {
     IntBuffer all = tables.exchange(experts, factors, count, stream);
-    outputs.reserve(all, stream);
+    outputs.reserve(returns.rows(all), stream);
     tokens = count;
     rows.find(all);
-    routes.find(all, rows);
+    routes.find(all);
+    returns.find(all);
     list(all);
     try (LaunchTurn turn = launches.enter()) {
       turn.count((long) count * sizes.hidden());
       KernelPlan plan = steps.pack(call.packed, call.packedTo, routes.packed());
       turn.first(Operation.DISPATCH, plan, from, staging, stream);
     }
-    exchange(staging, sizes.travelBytes(), routes::leaving, routes::arriving, stream);
+    exchange(staging, sizes.travelBytes(), stream, new Flow(routes::leaving, routes::arriving));
     if (routes.forwarded() > 0) {
       try (LaunchTurn turn = launches.enter()) {
         KernelPlan plan = steps.forward(call.forwarded, call.forwardedTo, routes.forwarded());
         turn.next(Operation.DISPATCH, plan, staging, staging, stream);
       }
     }
-    exchange(staging, sizes.travelBytes(), routes::forwarded, routes::relayed, stream);
+    exchange(staging, sizes.travelBytes(), stream, new Flow(routes::forwarded, routes::relayed));
     if (whole) {
       writeCounts();
       place(stream);
@@ -220,20 +261,24 @@ public final class ExpertMessages implements ExpertDelivery {
     int forwarded = routes.forwarded();
     int received = rows.allReceived();
     int entries = tokens * sizes.topK();
-    words.clear().limit(2 * (packed + forwarded + received + entries) * Integer.BYTES);
-    IntBuffer ints = words.asIntBuffer();
+    int added = returns.sums().count() * sizes.topK();
     int toForward = 2 * packed;
     int toReceive = toForward + 2 * forwarded;
     int toReturn = toReceive + 2 * received;
+    int toAdd = toReturn + 2 * entries;
+    words.clear().limit((toAdd + 2 * added) * Integer.BYTES);
+    IntBuffer ints = words.asIntBuffer();
     routes.listPacked(all, ints.slice(0, packed), ints.slice(packed, packed));
     routes.listForwarded(
         all, ints.slice(toForward, forwarded), ints.slice(toForward + forwarded, forwarded));
-    routes.listReceived(
-        all, rows, ints.slice(toReceive, received), ints.slice(toReceive + received, received));
-    routes.listReturned(all, ints.slice(toReturn, entries));
-    for (int entry = 0; entry < entries; entry++) {
-      ints.put(toReturn + entries + entry, Float.floatToRawIntBits(tables.weight(entry)));
-    }
+    routes.listReceived(all, rows, ints.slice(toReceive, received));
+    returns.listOutputs(all, rows, ints.slice(toReceive + received, received));
+    returns.listReturned(
+        all,
+        tables.weights(),
+        ints.slice(toReturn, entries),
+        ints.slice(toReturn + entries, entries));
+    returns.listSums(all, ints.slice(toAdd, added), ints.slice(toAdd + added, added));
     lists.write(0, words);
     call =
         new Lists(
@@ -244,26 +289,26 @@ public final class ExpertMessages implements ExpertDelivery {
             part(toReceive, received),
             part(toReceive + received, received),
             part(toReturn, entries),
-            part(toReturn + entries, entries));
+            part(toReturn + entries, entries),
+            part(toAdd, added),
+            part(toAdd + added, added));
   }
 
   private DeviceMemory part(int first, int count) {
     return lists.slice((long) first * Integer.BYTES, (long) count * Integer.BYTES);
   }
 
-  /** Sends rows of a memory to each other rank, and receives rows of each. */
-  private void exchange(
-      DeviceMemory memory,
-      long rowBytes,
-      IntFunction<ExpertRoutes.Rows> to,
-      IntFunction<ExpertRoutes.Rows> from,
-      DeviceStream stream) {
+  /** By rank the rows that are sent to it, and those that are received of it. */
+  private record Flow(IntFunction<ExpertRoutes.Rows> to, IntFunction<ExpertRoutes.Rows> from) {}
+
+  /** Sends rows of a memory to other ranks, and receives rows of them. */
+  private void exchange(DeviceMemory memory, long rowBytes, DeviceStream stream, Flow... flows) {
     GroupScope.run(
         () -> {
           for (int peer = 0; peer < sizes.nRanks(); peer++) {
-            if (peer != rank) {
-              transfers.send(part(memory, to.apply(peer), rowBytes), peer, stream);
-              transfers.receive(part(memory, from.apply(peer), rowBytes), peer, stream);
+            for (Flow flow : peer == rank ? new Flow[0] : flows) {
+              transfers.send(part(memory, flow.to.apply(peer), rowBytes), peer, stream);
+              transfers.receive(part(memory, flow.from.apply(peer), rowBytes), peer, stream);
             }
           }
         });
@@ -288,10 +333,30 @@ public final class ExpertMessages implements ExpertDelivery {
       KernelPlan plan = steps.gather(call.outputs, rows.allReceived());
       turn.first(Operation.COMBINE, plan, from, outputs.memory(), stream);
     }
-    exchange(outputs.memory(), sizes.rowBytes(), routes::out, routes::back, stream);
+    exchange(
+        outputs.memory(),
+        sizes.rowBytes(),
+        stream,
+        new Flow(returns::out, returns::back),
+        new Flow(returns::forRelay, returns::added));
+    addForOthers(stream);
     if (result != null) {
       receiveCombine(result, stream);
     }
+  }
+
+  /** Adds this host's outputs for tokens of others, and sends the sums. */
+  private void addForOthers(DeviceStream stream) {
+    ExpertRoutes.Rows sums = returns.sums();
+    if (sums.count() > 0) {
+      try (LaunchTurn turn = launches.enter()) {
+        KernelPlan plan = steps.add(call.added, call.addedWeights, sums.count());
+        DeviceMemory to = part(outputs.memory(), sums, sizes.rowBytes());
+        turn.next(Operation.COMBINE, plan, outputs.memory(), to, stream);
+      }
+    }
+    exchange(
+        outputs.memory(), sizes.rowBytes(), stream, new Flow(returns::sums, returns::sumsBack));
   }
 
   @Override

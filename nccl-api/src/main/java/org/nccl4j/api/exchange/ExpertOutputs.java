@@ -1,6 +1,5 @@
 package org.nccl4j.api.exchange;
 
-import java.nio.IntBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -14,9 +13,9 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
- * A rank's memory of the outputs of dispatches by sends and receives: those that come back and
- * those that are returned. It grows when a dispatch has more rows. All ranks find in the tables
- * which ranks need more, and tell each other whether they have it: all go on, or none does.
+ * A rank's memory of the outputs of dispatches by sends and receives, as {@link ExpertReturns}
+ * divides it. It grows when a dispatch has more rows. All ranks find in the tables which ranks need
+ * more, and tell each other whether they have it: all go on, or none does.
  */
 final class ExpertOutputs implements AutoCloseable {
   private static final String REMEDY =
@@ -77,11 +76,10 @@ final class ExpertOutputs implements AutoCloseable {
   /**
    * Makes room for the outputs of a dispatch. Waits for the other ranks if one of them needs more.
    *
-   * @param all the tables of all ranks
+   * @param rows that each rank has, the same on all ranks
    * @throws NcclException on all ranks, if one of them lacks memory; then nothing has changed
    */
-  void reserve(IntBuffer all, DeviceStream stream) {
-    long[] rows = rows(all, sizes);
+  void reserve(long[] rows, DeviceStream stream) {
     long[] next = room.clone();
     for (int each = 0; each < next.length; each++) {
       if (rows[each] > room[each]) {
@@ -130,25 +128,6 @@ final class ExpertOutputs implements AutoCloseable {
             : new RemoteException(ErrorId.RANK_FAILED, problem, remedy, lack);
       }
     }
-  }
-
-  /** Outputs that each rank gets from its own entries, and that its experts return to others. */
-  static long[] rows(IntBuffer all, ExpertSizes sizes) {
-    int words = ExpertTables.words(sizes);
-    long[] rows = new long[sizes.nRanks()];
-    for (int source = 0; source < rows.length; source++) {
-      int first = source * words + 1;
-      int entries = all.get(source * words) * sizes.topK();
-      for (int entry = first; entry < first + entries; entry++) {
-        int expert = all.get(entry);
-        if (expert >= 0) {
-          int target = expert / sizes.localExperts();
-          rows[source]++;
-          rows[target] += target == source ? 0 : 1;
-        }
-      }
-    }
-    return rows;
   }
 
   @Override

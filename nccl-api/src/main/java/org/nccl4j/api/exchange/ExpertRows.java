@@ -7,7 +7,7 @@ import org.nccl4j.device.kernel.ExpertSizes;
 /**
  * The order of the rows of a dispatch, from the tables of all ranks. A table is a rank's number of
  * tokens, and behind it its expert numbers by token and k ({@link ExpertTables}). Received rows lie
- * by local expert, source rank, token and k; a rank's own entries are sent by expert, token and k.
+ * by local expert, source rank, token and k.
  */
 final class ExpertRows {
   private final int nRanks;
@@ -22,26 +22,19 @@ final class ExpertRows {
   /** The first row of each run of {@link #received}, and behind them the number of all rows. */
   private final int[] receivedFirst;
 
-  /** The first place of each expert's own entries, and behind them the number of all. */
-  private final int[] sentFirst;
-
-  /** The place of each own entry among those that are sent, -1 if it has no expert. */
-  private final int[] places;
-
-  private final int[] next;
-
-  ExpertRows(ExpertSizes sizes, int rank) {
+  /**
+   * Rows of one exchange.
+   *
+   * @param weighted true if the tables have weights
+   */
+  ExpertRows(ExpertSizes sizes, int rank, boolean weighted) {
     this.nRanks = sizes.nRanks();
     this.rank = rank;
     this.topK = sizes.topK();
     this.local = sizes.localExperts();
-    int entries = Math.toIntExact(sizes.entries());
-    this.table = ExpertTables.words(sizes);
+    this.table = ExpertTables.words(sizes, weighted);
     this.received = new int[local * nRanks];
     this.receivedFirst = new int[local * nRanks + 1];
-    this.sentFirst = new int[sizes.experts() + 1];
-    this.places = new int[entries];
-    this.next = new int[sizes.experts()];
   }
 
   /** Finds the order from the tables of all ranks. */
@@ -58,27 +51,6 @@ final class ExpertRows {
     }
     for (int run = 0; run < received.length; run++) {
       receivedFirst[run + 1] = receivedFirst[run] + received[run];
-    }
-    findOwn(tables);
-  }
-
-  private void findOwn(IntBuffer tables) {
-    int begin = rank * table + 1;
-    int entries = tables.get(begin - 1) * topK;
-    Arrays.fill(next, 0);
-    for (int entry = 0; entry < entries; entry++) {
-      int expert = tables.get(begin + entry);
-      if (expert >= 0) {
-        next[expert]++;
-      }
-    }
-    for (int expert = 0; expert < next.length; expert++) {
-      sentFirst[expert + 1] = sentFirst[expert] + next[expert];
-      next[expert] = sentFirst[expert];
-    }
-    for (int entry = 0; entry < entries; entry++) {
-      int expert = tables.get(begin + entry);
-      places[entry] = expert < 0 ? -1 : next[expert]++;
     }
   }
 
@@ -100,20 +72,5 @@ final class ExpertRows {
   /** All received rows. */
   int allReceived() {
     return receivedFirst[received.length];
-  }
-
-  /** Own entries of an expert. */
-  int sent(int expert) {
-    return sentFirst[expert + 1] - sentFirst[expert];
-  }
-
-  /** The place of the first own entry of an expert. */
-  int sentFirst(int expert) {
-    return sentFirst[expert];
-  }
-
-  /** The place of an own entry, -1 if it has no expert. */
-  int place(int entry) {
-    return places[entry];
   }
 }

@@ -18,8 +18,9 @@ import org.nccl4j.operation.Operation;
 
 /**
  * The tables of a dispatch by sends and receives, which an all-gather brings to the hosts of all
- * ranks. A table is a rank's number of tokens, behind it its expert numbers by token and k, and at
- * its end the number of the exchange, which tells exchanges of equal sizes apart.
+ * ranks. A table is a rank's number of tokens, behind it its expert numbers by token and k, where
+ * hosts add outputs the weights of these, and at its end the number of the exchange, which tells
+ * exchanges of equal sizes apart.
  */
 final class ExpertTables implements AutoCloseable {
   private final OperationDispatcher dispatcher;
@@ -31,6 +32,7 @@ final class ExpertTables implements AutoCloseable {
   private final ByteBuffer tables;
   private final ByteBuffer numbers;
   private final float[] weights;
+  private final boolean weighted;
 
   /**
    * Memory of the tables.
@@ -52,16 +54,19 @@ final class ExpertTables implements AutoCloseable {
    *
    * @param where the begin of errors: the call, rank and communicator
    * @param exchange its number in the communicator, the same on all ranks
+   * @param weighted true if the tables have weights
    */
   ExpertTables(
       OperationDispatcher dispatcher,
       String where,
       ExpertSizes sizes,
       int exchange,
+      boolean weighted,
       Memory memory) {
     this.dispatcher = dispatcher;
     this.where = where;
     this.sizes = sizes;
+    this.weighted = weighted;
     own = memory.own;
     all = memory.all;
     ints = memory.hostOwn;
@@ -72,9 +77,14 @@ final class ExpertTables implements AutoCloseable {
     own.write(own.size() - Integer.BYTES, ints);
   }
 
-  /** Words of a table. */
-  static int words(ExpertSizes sizes) {
-    return Math.toIntExact(1 + sizes.entries() + 1);
+  /** Words of a table, which may have weights. */
+  static int words(ExpertSizes sizes, boolean weighted) {
+    return Math.toIntExact(1 + (weighted ? 2 : 1) * sizes.entries() + 1);
+  }
+
+  /** The word of an entry's weight in a table that begins at a word. */
+  static int weightAt(ExpertSizes sizes, int table, int entry) {
+    return Math.toIntExact(table + 1 + sizes.entries() + entry);
   }
 
   /**
@@ -96,13 +106,13 @@ final class ExpertTables implements AutoCloseable {
   }
 
   /** Bytes of a rank's own table. */
-  static long ownBytes(ExpertSizes sizes) {
-    return (long) words(sizes) * Integer.BYTES;
+  static long ownBytes(ExpertSizes sizes, boolean weighted) {
+    return (long) words(sizes, weighted) * Integer.BYTES;
   }
 
   /** Bytes of the tables of all ranks. */
-  static long allBytes(ExpertSizes sizes) {
-    return sizes.nRanks() * ownBytes(sizes);
+  static long allBytes(ExpertSizes sizes, boolean weighted) {
+    return sizes.nRanks() * ownBytes(sizes, weighted);
   }
 
   /**
@@ -120,11 +130,14 @@ final class ExpertTables implements AutoCloseable {
     tables.clear().limit(count * sizes.topK() * Float.BYTES);
     factors.read(0, tables);
     tables.flip().asFloatBuffer().get(weights, 0, count * sizes.topK());
+    if (weighted) {
+      own.write((long) weightAt(sizes, 0, 0) * Integer.BYTES, tables);
+    }
     dispatcher.call(
         CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
         own,
         all,
-        words(sizes),
+        words(sizes, weighted),
         stream);
     stream.synchronize();
     tables.clear();
@@ -152,7 +165,7 @@ final class ExpertTables implements AutoCloseable {
   }
 
   private void checkExchanges(IntBuffer received) {
-    int words = words(sizes);
+    int words = words(sizes, weighted);
     int first = received.get(words - 1);
     for (int rank = 1; rank < sizes.nRanks(); rank++) {
       int other = received.get((rank + 1) * words - 1);
@@ -167,9 +180,9 @@ final class ExpertTables implements AutoCloseable {
     }
   }
 
-  /** Weights of the own entries of the last dispatch. */
-  float weight(int entry) {
-    return weights[entry];
+  /** Weights of the own entries of the last dispatch, which has fewer than there may be. */
+  float[] weights() {
+    return weights;
   }
 
   /** Reads expert numbers into a table, and refuses those that do not exist. */

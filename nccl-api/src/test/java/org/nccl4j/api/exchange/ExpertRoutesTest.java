@@ -11,6 +11,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
 import java.util.Set;
+import java.util.function.BiFunction;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
@@ -21,7 +22,7 @@ class ExpertRoutesTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
 
   @Test
-  void everyTokenTravelsOnceToAHostAndEveryOutputBack() {
+  void everyTokenTravelsOnceToAHostAndItsOutputsBack() {
     Random random = new Random(SEED);
     for (int round = 0; round < 200; round++) {
       int n = 1 + random.nextInt(7);
@@ -35,12 +36,13 @@ class ExpertRoutesTest {
               local * n,
               DataType.FLOAT32,
               false);
-      new Round(sizes, random).check();
+      new Round(sizes, random, round % 2 == 1).check();
     }
   }
 
   /** The ranks of a dispatch and its combine. */
   private static final class Round {
+    private final boolean hostsAdd;
     private final ExpertSizes sizes;
     private final int n;
     private final int stride;
@@ -48,17 +50,23 @@ class ExpertRoutesTest {
     private final int[] hosts;
     private final List<ExpertRows> rows = new ArrayList<>();
     private final List<ExpertRoutes> routes = new ArrayList<>();
+    private final List<ExpertReturns> returns = new ArrayList<>();
     private final String seed = "seed " + SEED;
 
-    Round(ExpertSizes sizes, Random random) {
+    Round(ExpertSizes sizes, Random random, boolean hostsAdd) {
+      this.hostsAdd = hostsAdd;
       this.sizes = sizes;
       n = sizes.nRanks();
-      stride = ExpertTables.words(sizes);
+      stride = ExpertTables.words(sizes, hostsAdd);
       tables = IntBuffer.allocate(n * stride);
       for (int rank = 0; rank < n; rank++) {
         tables.put(rank * stride, random.nextInt(sizes.maxTokens() + 1));
         for (int entry = 1; entry < stride; entry++) {
           tables.put(rank * stride + entry, random.nextInt(sizes.experts() + 1) - 1);
+        }
+        for (int entry = 0; entry < sizes.entries() && hostsAdd; entry++) {
+          int at = ExpertTables.weightAt(sizes, rank * stride, entry);
+          tables.put(at, Float.floatToRawIntBits(weight(rank, entry)));
         }
       }
       hosts = random.ints(n, 0, 3).toArray();
@@ -69,12 +77,19 @@ class ExpertRoutesTest {
                       IntStream.range(0, n).filter(rank -> hosts[rank] == host).boxed().toList())
               .filter(ranks -> !ranks.isEmpty())
               .toList();
+      ExpertRelays relays = new ExpertRelays(layout);
       for (int rank = 0; rank < n; rank++) {
-        rows.add(new ExpertRows(sizes, rank));
+        rows.add(new ExpertRows(sizes, rank, hostsAdd));
         rows.get(rank).find(tables);
-        routes.add(new ExpertRoutes(sizes, rank, layout));
-        routes.get(rank).find(tables, rows.get(rank));
+        routes.add(new ExpertRoutes(sizes, rank, relays, hostsAdd));
+        routes.get(rank).find(tables);
+        returns.add(new ExpertReturns(sizes, rank, relays, hostsAdd));
+        returns.get(rank).find(tables);
       }
+    }
+
+    private static float weight(int rank, int entry) {
+      return 1 + rank + entry / 16f;
     }
 
     private int entries(int rank) {
@@ -88,7 +103,6 @@ class ExpertRoutesTest {
         Arrays.fill(staging[rank], -1);
         pack(rank, staging[rank]);
       }
-      int[][] outputs = new int[n][];
       for (int rank = 0; rank < n; rank++) {
         Set<Integer> abroad = new HashSet<>();
         for (int peer = 0; peer < n; peer++) {
@@ -114,23 +128,63 @@ class ExpertRoutesTest {
           }
         }
       }
+      double[][] outputs = new double[n][];
       for (int rank = 0; rank < n; rank++) {
         outputs[rank] = receive(rank, staging[rank]);
       }
+      carryOutputs(outputs, ExpertReturns::out, ExpertReturns::back);
+      carryOutputs(outputs, ExpertReturns::forRelay, ExpertReturns::added);
       for (int rank = 0; rank < n; rank++) {
-        for (int peer = 0; peer < n; peer++) {
-          if (peer != rank) {
-            carry(
-                routes.get(rank).out(peer),
-                routes.get(peer).back(rank),
-                outputs[rank],
-                outputs[peer]);
-          }
-        }
+        add(rank, outputs[rank]);
       }
+      carryOutputs(outputs, ExpertReturns::sums, ExpertReturns::sumsBack);
       for (int rank = 0; rank < n; rank++) {
         returned(rank, outputs[rank]);
       }
+    }
+
+    /** Each rank sends to each other; between hosts that add only sums, a token's once. */
+    private void carryOutputs(
+        double[][] outputs,
+        BiFunction<ExpertReturns, Integer, ExpertRoutes.Rows> to,
+        BiFunction<ExpertReturns, Integer, ExpertRoutes.Rows> from) {
+      for (int rank = 0; rank < n; rank++) {
+        for (int peer = 0; peer < n; peer++) {
+          ExpertRoutes.Rows sent = to.apply(returns.get(rank), peer);
+          if (peer != rank) {
+            ExpertRoutes.Rows received = from.apply(returns.get(peer), rank);
+            assertEquals(sent.count(), received.count(), seed);
+            System.arraycopy(
+                outputs[rank], sent.first(), outputs[peer], received.first(), sent.count());
+            if (hostsAdd && hosts[peer] != hosts[rank]) {
+              assertTrue(sent.count() <= tables.get(peer * stride), seed);
+            }
+          }
+        }
+      }
+    }
+
+    /** Adds as the kernels do. */
+    private void add(int rank, double[] outputs) {
+      ExpertRoutes.Rows sums = returns.get(rank).sums();
+      assertTrue(sums.count() <= returns.get(rank).mostSums(), seed);
+      IntBuffer places = IntBuffer.allocate(sums.count() * sizes.topK());
+      IntBuffer weights = IntBuffer.allocate(sums.count() * sizes.topK());
+      returns.get(rank).listSums(tables, places, weights);
+      assertEquals(0, places.remaining(), seed);
+      for (int i = 0; i < sums.count(); i++) {
+        outputs[sums.first() + i] = sum(outputs, places, weights, i);
+      }
+    }
+
+    private double sum(double[] outputs, IntBuffer places, IntBuffer weights, int token) {
+      double sum = 0;
+      for (int at = token * sizes.topK(); at < (token + 1) * sizes.topK(); at++) {
+        if (places.get(at) >= 0) {
+          sum += Float.intBitsToFloat(weights.get(at)) * outputs[places.get(at)];
+        }
+      }
+      return sum;
     }
 
     /** Tokens are numbered by rank and token. */
@@ -165,11 +219,12 @@ class ExpertRoutesTest {
     }
 
     /** Places the rows, and makes each output the number of its expert and token. */
-    private int[] receive(int rank, int[] staging) {
+    private double[] receive(int rank, int[] staging) {
       int received = rows.get(rank).allReceived();
       IntBuffer from = IntBuffer.allocate(received);
       IntBuffer targets = IntBuffer.allocate(received);
-      routes.get(rank).listReceived(tables, rows.get(rank), from, targets);
+      routes.get(rank).listReceived(tables, rows.get(rank), from);
+      returns.get(rank).listOutputs(tables, rows.get(rank), targets);
       List<Integer> expected = new ArrayList<>();
       List<Integer> experts = new ArrayList<>();
       for (int expert = rank * sizes.localExperts();
@@ -184,7 +239,7 @@ class ExpertRoutesTest {
           }
         }
       }
-      int[] outputs = new int[(int) ExpertOutputs.rows(tables, sizes)[rank]];
+      double[] outputs = new double[(int) returns.get(rank).rows(tables)[rank]];
       int[] placed = new int[received];
       for (int row = 0; row < received; row++) {
         placed[row] = staging[from.get(row)];
@@ -194,15 +249,24 @@ class ExpertRoutesTest {
       return outputs;
     }
 
-    private void returned(int rank, int[] outputs) {
+    private void returned(int rank, double[] outputs) {
       IntBuffer places = IntBuffer.allocate(entries(rank));
-      routes.get(rank).listReturned(tables, places);
-      for (int entry = 0; entry < entries(rank); entry++) {
-        int expert = tables.get(rank * stride + 1 + entry);
-        assertEquals(
-            expert < 0 ? -1 : expert * 10_000 + rank * 1000 + entry / sizes.topK(),
-            places.get(entry) < 0 ? -1 : outputs[places.get(entry)],
-            seed);
+      IntBuffer weights = IntBuffer.allocate(entries(rank));
+      float[] factors = new float[entries(rank)];
+      for (int entry = 0; entry < factors.length; entry++) {
+        factors[entry] = weight(rank, entry);
+      }
+      returns.get(rank).listReturned(tables, factors, places, weights);
+      assertEquals(0, places.remaining(), seed);
+      for (int token = 0; token < tables.get(rank * stride); token++) {
+        double expected = 0;
+        for (int k = 0; k < sizes.topK(); k++) {
+          int entry = token * sizes.topK() + k;
+          int expert = tables.get(rank * stride + 1 + entry);
+          double output = expert * 10_000.0 + rank * 1000 + token;
+          expected += expert < 0 ? 0 : weight(rank, entry) * output;
+        }
+        assertEquals(expected, sum(outputs, places, weights, token), seed);
       }
     }
   }

@@ -59,6 +59,11 @@ final class ExpertTimes {
           ExpertConfig config =
               new ExpertConfig(tokens, hidden, topK, experts, DataType.BFLOAT16, fp8);
           ranks.run((comm, stream) -> times(comm, (CudaStream) stream, config, hosts));
+          if (hosts) {
+            ExpertConfig sums =
+                new ExpertConfig(tokens, hidden, topK, experts, DataType.BFLOAT16, fp8, true);
+            ranks.run((comm, stream) -> times(comm, (CudaStream) stream, sums, hosts));
+          }
           if (compares) {
             String id = libnccl.uniqueId();
             ranks.run(
@@ -131,7 +136,7 @@ final class ExpertTimes {
             config.hidden(),
             config.topK(),
             config.experts(),
-            config.fp8() ? "fp8" : "bf16",
+            (config.fp8() ? "fp8" : "bf16") + (config.sumsByHost() ? ", hosts add" : ""),
             dispatch,
             parts,
             both - dispatch,

@@ -24,6 +24,7 @@ final class Experts {
 
   private final ExpertConfig config;
   private final Communicator comm;
+  private final String hosts;
   private final int n;
   private final int local;
   private final FloatFormat format;
@@ -34,9 +35,10 @@ final class Experts {
   private boolean inParts;
 
   /** Draws a round. */
-  private Experts(ExpertConfig config, Communicator comm, Random random) {
+  private Experts(ExpertConfig config, Communicator comm, String hosts, Random random) {
     this.config = config;
     this.comm = comm;
+    this.hosts = hosts;
     n = comm.nRanks();
     local = config.experts() / n;
     format = FloatFormat.of(config.type());
@@ -77,13 +79,28 @@ final class Experts {
     return (float) format.toDouble(format.fromDouble(x));
   }
 
-  /** Runs rounds of one exchange on a rank. */
+  /** Runs rounds of one exchange on a rank; hosts do not add. */
   static void run(
       Communicator comm, DeviceStream stream, ExpertConfig config, int rounds, long seed) {
+    run(comm, stream, config, "a".repeat(comm.nRanks()), rounds, seed);
+  }
+
+  /**
+   * Runs rounds of one exchange on a rank.
+   *
+   * @param hosts by rank a letter for its host, if hosts add
+   */
+  static void run(
+      Communicator comm,
+      DeviceStream stream,
+      ExpertConfig config,
+      String hosts,
+      int rounds,
+      long seed) {
     Random random = new Random(seed);
     try (ExpertExchange exchange = comm.createExpertExchange(config)) {
       for (int round = 0; round < rounds; round++) {
-        Experts drawn = new Experts(config, comm, random);
+        Experts drawn = new Experts(config, comm, hosts, random);
         // Ranks differ in the parts that they call.
         drawn.inParts = (round + comm.rank()) % 2 == 1;
         drawn.dispatch(exchange, stream);
@@ -217,6 +234,37 @@ final class Experts {
     return rounded((mixed & 0x7ff) / 100f - 10);
   }
 
+  /** An element of the sum of an own token's outputs, with those of each other host added there. */
+  private float sum(int salt, int token, int element) {
+    char own = hosts.charAt(comm.rank());
+    StringBuilder added = new StringBuilder();
+    float sum = 0;
+    for (int k = 0; k < config.topK(); k++) {
+      int entry = token * config.topK() + k;
+      int expert = experts[comm.rank()][entry];
+      char host = expert < 0 ? own : hosts.charAt(expert / local);
+      if (expert >= 0 && host == own) {
+        sum += weights[comm.rank()][entry] * output(salt, comm.rank(), entry, element);
+      } else if (expert >= 0 && added.indexOf(String.valueOf(host)) < 0) {
+        added.append(host);
+        sum += rounded(sumOf(host, salt, token, element));
+      }
+    }
+    return sum;
+  }
+
+  private float sumOf(char host, int salt, int token, int element) {
+    float sum = 0;
+    for (int k = 0; k < config.topK(); k++) {
+      int entry = token * config.topK() + k;
+      int expert = experts[comm.rank()][entry];
+      if (expert >= 0 && hosts.charAt(expert / local) == host) {
+        sum += weights[comm.rank()][entry] * output(salt, comm.rank(), entry, element);
+      }
+    }
+    return sum;
+  }
+
   private void combine(ExpertExchange exchange, DeviceStream stream, Random random) {
     int me = comm.rank();
     int salt = random.nextInt(1000);
@@ -235,12 +283,7 @@ final class Experts {
     assertEquals(outputs.length, at);
     float[] sums = new float[counts[me] * hidden];
     for (int i = 0; i < sums.length; i++) {
-      for (int k = 0; k < config.topK(); k++) {
-        int entry = i / hidden * config.topK() + k;
-        if (experts[me][entry] >= 0) {
-          sums[i] += weights[me][entry] * output(salt, me, entry, i % hidden);
-        }
-      }
+      sums[i] = sum(salt, i / hidden, i % hidden);
     }
     byte[] expected = elements(sums).array();
     try (DeviceMemory from = memory(elements(outputs));

@@ -132,6 +132,23 @@ class ExpertsGpuTest {
     }
   }
 
+  @Test
+  void hostsAddTheirOutputs() throws Exception {
+    List<? extends Device> devices = Devices.cuda().list();
+    assumeTrue(devices.size() > 1, "needs 2 GPUs");
+    String hosts = devices.size() > 3 ? "aabb" : "ab";
+    try (Ranks ranks =
+        Ranks.onHosts(hosts, devices.subList(0, hosts.length()), CommunicatorConfig.defaults())) {
+      for (ExpertConfig config :
+          List.of(
+              new ExpertConfig(33, 1152, 6, 16, DataType.BFLOAT16, true, true),
+              new ExpertConfig(50, 1032, 4, 12, DataType.FLOAT16, false, true),
+              new ExpertConfig(20, 12, 3, 4, DataType.FLOAT32, false, true))) {
+        ranks.run((comm, stream) -> Experts.run(comm, stream, config, hosts, 4, SEED));
+      }
+    }
+  }
+
   /** Processes that count as hosts of their own. */
   @Test
   void ranksInProcesses() throws Exception {

@@ -75,6 +75,22 @@ class ExpertsTest {
   }
 
   @Test
+  void hostsAddTheirOutputs() throws Exception {
+    for (String hosts : List.of("aabab", "abc", "aaa")) {
+      try (Ranks ranks = Ranks.onHosts(hosts, CommunicatorConfig.defaults())) {
+        int n = hosts.length();
+        for (ExpertConfig config :
+            List.of(
+                new ExpertConfig(6, 128, 5, 2 * n, DataType.BFLOAT16, true, true),
+                new ExpertConfig(9, 40, 4, 3 * n, DataType.FLOAT16, false, true),
+                new ExpertConfig(7, 8, 3, n, DataType.FLOAT32, false, true))) {
+          ranks.run((comm, stream) -> Experts.run(comm, stream, config, hosts, ROUNDS, SEED));
+        }
+      }
+    }
+  }
+
+  @Test
   void ranksInProcesses() throws Exception {
     ExpertRank.runAll(SEED, /* onGpus= */ false);
   }
