@@ -35,7 +35,9 @@ class RailsTest {
     int rails = handle.length - 2;
     assertEquals(1, handle[rails], "rails");
     ByteBuffer more = ByteBuffer.allocate(handle.length + 5);
-    more.put(handle, 0, rails).put(new byte[] {handle[ADDRESSES_AT + 1], 127, 0, 0, 2, 2}).put(handle, rails + 1, 1);
+    more.put(handle, 0, rails)
+        .put(new byte[] {handle[ADDRESSES_AT + 1], 127, 0, 0, 2, 2})
+        .put(handle, rails + 1, 1);
     return more.put(ADDRESSES_AT, (byte) 2).array();
   }
 

@@ -145,7 +145,7 @@ final class ProcessLink implements RankLink {
 
   private NcclException dead() {
     try {
-      process.waitFor(2, TimeUnit.SECONDS);
+      process.waitFor(10, TimeUnit.SECONDS);
       errorReader.join(TimeUnit.SECONDS.toMillis(2));
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
