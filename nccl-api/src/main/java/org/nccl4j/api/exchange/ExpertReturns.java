@@ -146,11 +146,11 @@ final class ExpertReturns {
         forRelays[relay] += relay != rank && target == rank ? 1 : 0;
       }
     }
-    sum(back, 0, backs);
-    sum(sums, back[n], sumsOf);
-    sum(added, sums[n], addedOf);
-    sum(out, added[n], outs);
-    sum(forRelay, out[n], forRelays);
+    ExpertRoutes.sum(back, 0, backs);
+    ExpertRoutes.sum(sums, back[n], sumsOf);
+    ExpertRoutes.sum(added, sums[n], addedOf);
+    ExpertRoutes.sum(out, added[n], outs);
+    ExpertRoutes.sum(forRelay, out[n], forRelays);
     findFirst(ofSource);
   }
 
@@ -165,13 +165,6 @@ final class ExpertReturns {
         first[source] = next[relay];
         next[relay] += ofSource[source];
       }
-    }
-  }
-
-  private static void sum(int[] firsts, int first, int[] counts) {
-    firsts[0] = first;
-    for (int i = 0; i < counts.length; i++) {
-      firsts[i + 1] = firsts[i] + counts[i];
     }
   }
 
@@ -245,11 +238,7 @@ final class ExpertReturns {
   /** Lists for each received row the row of its output. */
   void listOutputs(IntBuffer tables, ExpertRows rows, IntBuffer outputs) {
     int local = sizes.localExperts();
-    for (int expert = 0; expert < local; expert++) {
-      for (int source = 0; source < n; source++) {
-        nextRow[expert * n + source] = rows.receivedFirst(expert, source);
-      }
-    }
+    rows.copyFirsts(nextRow);
     for (int source = 0; source < n; source++) {
       int output = first[source];
       int entries = tokens(tables, source) * sizes.topK();

@@ -158,7 +158,8 @@ final class ExpertRoutes {
     return row;
   }
 
-  private static void sum(int[] firsts, int first, int[] counts) {
+  /** Puts sections of so many rows one behind the other, from a first row on. */
+  static void sum(int[] firsts, int first, int[] counts) {
     firsts[0] = first;
     for (int i = 0; i < counts.length; i++) {
       firsts[i + 1] = firsts[i] + counts[i];
@@ -299,11 +300,7 @@ final class ExpertRoutes {
   /** Lists for each received row the staging row that it is of. */
   void listReceived(IntBuffer tables, ExpertRows rows, IntBuffer from) {
     int local = sizes.localExperts();
-    for (int expert = 0; expert < local; expert++) {
-      for (int source = 0; source < n; source++) {
-        nextRow[expert * n + source] = rows.receivedFirst(expert, source);
-      }
-    }
+    rows.copyFirsts(nextRow);
     for (int source = 0; source < n; source++) {
       int staged = section[source];
       start();

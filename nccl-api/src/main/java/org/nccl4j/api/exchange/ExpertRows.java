@@ -69,6 +69,11 @@ final class ExpertRows {
     return receivedFirst[expert * nRanks + source];
   }
 
+  /** Copies the first row of each run: by local expert and source rank. */
+  void copyFirsts(int[] to) {
+    System.arraycopy(receivedFirst, 0, to, 0, received.length);
+  }
+
   /** All received rows. */
   int allReceived() {
     return receivedFirst[received.length];

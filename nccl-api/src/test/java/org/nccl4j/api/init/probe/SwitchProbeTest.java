@@ -28,7 +28,7 @@ class SwitchProbeTest {
   @TempDir Path folder;
   private int processes;
 
-  /** What another process has: another name of the folder. */
+  /** Another name of the folder, as another process has one. */
   private SwitchProbe process() {
     Path other = folder;
     for (int p = processes++; p >= 0; p--) {

@@ -100,7 +100,7 @@ class LastCacheTest {
     assertEquals(8 * MIB, share(bound("0-1"), bound("0-1")));
   }
 
-  /** What a rank sends and receives both lie in the cache. */
+  /** The bytes that a rank sends lie in the cache beside those that it receives. */
   @Test
   void aShareIsExceededByMoreThanItsHalf() {
     List<AllowedCores> local = AllowedCores.ofThisThread(2);
