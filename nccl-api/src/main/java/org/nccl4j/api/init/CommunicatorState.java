@@ -483,13 +483,15 @@ public final class CommunicatorState {
       return;
     }
     revoked = true;
-    engine()
-        .resources()
-        .fail(
-            new InvalidUsageException(
-                ErrorId.REVOKED,
-                "communicator %s was revoked by rank %d".formatted(name(), rank()),
-                "create another communicator with shrink, or close this one"));
+    NcclException revocation =
+        new InvalidUsageException(
+            ErrorId.REVOKED,
+            "communicator %s was revoked by rank %d".formatted(name(), rank()),
+            "create another communicator with shrink, or close this one");
+    engine().resources().fail(revocation);
+    // What this rank calls from now on has its own revocation as the reason, also if another rank's
+    // failure or revocation was heard before.
+    engine().launcher().refuse(revocation, Duration.ZERO);
   }
 
   /** True if this rank has revoked it, or if it failed because another has. */

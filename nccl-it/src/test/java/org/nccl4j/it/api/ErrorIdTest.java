@@ -141,6 +141,12 @@ class ErrorIdTest {
       assertEquals(ErrorId.RANK_FAILED, heard.id());
       NcclException cause = (NcclException) heard.getCause();
       assertEquals(ErrorId.REVOKED, cause.id());
+      other.revoke();
+      try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+        assertKind(
+            ErrorId.REVOKED,
+            () -> other.broadcast(data, data, 16, DataType.FLOAT32, 0, ranks.streams.get(1)));
+      }
     }
   }
 }
