@@ -29,6 +29,9 @@ import org.nccl4j.it.run.Placement;
 final class ProcessLink implements RankLink {
   private static final int KEPT_LINES = 20;
 
+  /** Turns of 100 ms that the end of a process may take whose answers have ended. */
+  private static final int END_TURNS = 200;
+
   private final Placement placement;
   private final RankSpec spec;
   private final Process process;
@@ -144,12 +147,25 @@ final class ProcessLink implements RankLink {
   }
 
   private NcclException dead() {
+    boolean interrupted = Thread.interrupted(); // it would cut the waits short
     try {
-      process.waitFor(10, TimeUnit.SECONDS);
-      errorReader.join(TimeUnit.SECONDS.toMillis(2));
+      // In turns: where the whole machine stands still, Java learns of the end after a turn has
+      // passed.
+      for (int turn = 0; turn < END_TURNS && !process.waitFor(100, TimeUnit.MILLISECONDS); ) {
+        turn++;
+      }
+      errorReader.join(TimeUnit.SECONDS.toMillis(10));
     } catch (InterruptedException e) {
+      interrupted = true;
+    }
+    NcclException death = death();
+    if (interrupted) {
       Thread.currentThread().interrupt();
     }
+    return death;
+  }
+
+  private NcclException death() {
     if (!process.isAlive() && placement.isUnreached(process.exitValue())) {
       return new RemoteException(
           ErrorId.RANK_DIED,
