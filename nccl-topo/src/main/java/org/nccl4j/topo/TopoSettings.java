@@ -58,9 +58,10 @@ public final class TopoSettings {
           2,
           0,
           2,
-          "NVLS by the switch. 2: for 3 ranks or more, if the topology has an NVSwitch with NVLS;"
-              + " 1: for 2 ranks or more, with a warning if it is not available; 0: never, and"
-              + " the library calls none of the driver's multicast functions.");
+          "NVLS by the switch. 2: for 3 ranks or more of each machine, if the topology has an"
+              + " NVSwitch with NVLS; 1: for 2 ranks or more, with a warning if it is not"
+              + " available; 0: never, and the library calls none of the driver's multicast"
+              + " functions.");
 
   public static final TopoSetting<Integer> NCCL_NVLS_NCHANNELS =
       number(

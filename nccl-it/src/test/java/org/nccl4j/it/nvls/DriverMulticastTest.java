@@ -182,6 +182,15 @@ class DriverMulticastTest {
 
   /** A machine of GPUs with 18 links each, to a switch or to each other. */
   private static Map<String, String> switched(int gpus, boolean hasSwitch) throws Exception {
+    return switched(folder, gpus, hasSwitch);
+  }
+
+  /**
+   * The same.
+   *
+   * @param folder of its file
+   */
+  static Map<String, String> switched(Path folder, int gpus, boolean hasSwitch) throws Exception {
     StringBuilder machine = new StringBuilder("<system version=\"1\">\n<cpu numaid=\"0\"");
     machine.append(" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n");
     for (int gpu = 0; gpu < gpus; gpu++) {

@@ -4,7 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,6 +30,13 @@ class DriverTreeTest {
     {"cuMemAddressReserve", "cuMemAddressFree"},
     {"bound", "unbound"},
   };
+
+  private static final String NETWORK =
+      """
+      <pci busid="0000:40:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic>
+      <net name="lo" dev="0" speed="400000" port="1" guid="0x1" maxconn="65536" gdr="0"/>
+      </nic></pci>
+      """;
 
   @TempDir static Path folder;
   private static FakeGpuProcess program;
@@ -114,6 +123,55 @@ class DriverTreeTest {
     assertTrue(ran.output().contains("chosen: Ring"), ran.output());
     assertTrue(ran.output().contains("NCCL_NVLS_ENABLE=0 forbids"), ran.output());
     assertEquals(1, ran.warnings(), ran.output());
+    assertEquals(0, multicast(ran));
+  }
+
+  /** Machines of GPUs with an NVSwitch that combines data. */
+  private static Ran unasked(String hosts, String... settings) throws Exception {
+    Map<String, String> all =
+        new HashMap<>(DriverMulticastTest.switched(folder, 3, /* hasSwitch= */ true));
+    Path machine = Path.of(all.get("NCCL_TOPO_FILE"));
+    Files.writeString(machine, Files.readString(machine).replace("</cpu>", NETWORK + "</cpu>"));
+    all.put("FAKECUDA_NAME", "Fake GPU");
+    all.put("NCCL_ALGO", "");
+    all.put("NCCL_DEBUG", "INFO");
+    all.put("JAVA_TOOL_OPTIONS", "-Dnccl4j.clique=true");
+    for (int s = 0; s < settings.length; s += 2) {
+      all.put(settings[s], settings[s + 1]);
+    }
+    List<String> list = new ArrayList<>();
+    all.forEach((name, value) -> list.addAll(List.of(name, value)));
+    return run(hosts, list.toArray(String[]::new));
+  }
+
+  /** By default as NCCL does: made by the first operation that it is the cheapest for. */
+  @Test
+  void severalMachinesUseItUnasked() throws Exception {
+    Path times = folder.resolve("times");
+    Files.write(
+        times, List.of("device Fake GPU", "2x3/Socket AllReduce NVLSTree Simple 4194304:1"));
+    Ran ran = unasked("aaabbb", "NCCL4J_COSTS_FILE", times.toString());
+    assertTrue(ran.output().contains("NVLink SHARP is used, because"), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+    assertEquals(2, ran.count("cuMulticastCreate"));
+    assertEquals(6, ran.count("cuMulticastBindMem"));
+    assertTrue(ran.calls().contains("cuModuleGetFunction(nccl4j_nvls_tree_driver)"));
+  }
+
+  /** Two ranks of a machine, another algorithm, and the user's word against it. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "aaabb | NCCL_NVLS_ENABLE=2 | there are fewer than 3 ranks on a machine",
+        "aaabbb | NCCL_ALGO=Ring | NCCL_ALGO leaves NVLS out",
+        "aaabbb | NCCL_NVLS_ENABLE=0 | NCCL_NVLS_ENABLE=0 forbids",
+      })
+  void severalMachinesDoWithout(String hosts, String setting, String reason) throws Exception {
+    Ran ran = unasked(hosts, setting.split("="));
+    assertTrue(ran.output().contains("NVLink SHARP is not used, because"), ran.output());
+    assertTrue(ran.output().contains(reason), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
     assertEquals(0, multicast(ran));
   }
 

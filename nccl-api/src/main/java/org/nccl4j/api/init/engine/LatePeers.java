@@ -35,7 +35,7 @@ public final class LatePeers {
           && RankPlacement.patChunk(peers.size(), hosts.mostRanks(), /* late= */ true) > 0) {
         addNeighboursOfPat(neighbours, peers.size(), rank);
       }
-      if (NvlsDecision.absent(settings).wanted()) {
+      if (NvlsDecision.mayBeAmong(hosts, settings, graphs::nvlsChannels)) {
         new NvlsTeams(hosts, graphs.nvlsHeads(), 0, 0)
             .trees(rank)
             .forEach(tree -> neighbours.addAll(tree.neighbours()));

@@ -13,6 +13,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.MulticastObject.Form;
+import org.nccl4j.operation.Algorithm;
 
 /**
  * The decision whether the ranks of a communicator use NVLS, the same on all of them. It follows
@@ -23,7 +24,10 @@ import org.nccl4j.device.kernel.MulticastObject.Form;
  * @param refusal why they do not use it, as a clause; null if they may
  */
 record NvlsDecision(boolean wanted, String refusal) {
-  /** Fewest ranks for which NVLS is used unasked: among two it spares the links nothing. */
+  /**
+   * Fewest ranks of each machine for which NVLS is used unasked: among two it spares the links
+   * nothing.
+   */
   private static final int FEWEST = 3;
 
   /**
@@ -38,13 +42,24 @@ record NvlsDecision(boolean wanted, String refusal) {
     boolean wanted = offers.stream().anyMatch(Offer::wanted);
     String refusal = refusal(peers, hosts, offers);
     return new NvlsDecision(
-        wanted,
-        refusal == null && !wanted ? unaskedRefusal(peers.size(), hosts, switchChannels) : refusal);
+        wanted, refusal == null && !wanted ? unaskedRefusal(hosts, switchChannels) : refusal);
   }
 
   /** The fewest ranks of a machine that may use NVLS, by the offer of one of them. */
   static int fewestRanks(Offer offer) {
     return offer.form().isEmpty() ? Integer.MAX_VALUE : offer.wanted() ? 2 : FEWEST;
+  }
+
+  /**
+   * True if ranks on GPUs of several machines may use NVLS, by what all of them know before their
+   * offers.
+   */
+  static boolean mayBeAmong(HostLayout hosts, Settings settings, IntSupplier switchChannels) {
+    return absent(settings).wanted()
+        || settings.get(Settings.NCCL4J_NVLS_MODE).equals("auto")
+            && settings.get(Settings.NCCL_NVLS_ENABLE) != 0
+            && AlgorithmFilter.of(settings).allows(Algorithm.NVLS)
+            && unaskedRefusal(hosts, switchChannels) == null;
   }
 
   /** A rank's offer. */
@@ -118,12 +133,10 @@ record NvlsDecision(boolean wanted, String refusal) {
   }
 
   /** Why NVLS is not used unless somebody asks for it; null if it is. */
-  private static String unaskedRefusal(int nRanks, HostLayout hosts, IntSupplier switchChannels) {
-    if (nRanks < FEWEST) {
-      return "there are fewer than %d ranks, and no setting asks for it".formatted(FEWEST);
-    }
-    if (hosts.count() > 1) {
-      return "its ranks are on several machines, and NCCL_ALGO does not name NVLSTree";
+  private static String unaskedRefusal(HostLayout hosts, IntSupplier switchChannels) {
+    if (hosts.fewestRanks() < FEWEST) {
+      return "there are fewer than %d ranks%s, and no setting asks for it"
+          .formatted(FEWEST, hosts.count() == 1 ? "" : " on a machine");
     }
     return switchChannels.getAsInt() == 0
         ? "the topology shows no NVSwitch that combines data, and no setting asks for it"
