@@ -15,6 +15,9 @@ final class Thinning {
   private static final double SECOND_NANOS = 1e9;
   private static final int MOST_BITS = 30;
 
+  /** A burst after a shorter time than this says nothing about the rate. */
+  private static final long LEAST_NANOS = 50_000_000;
+
   private final int rate;
   private long launched;
   private long lastNanos;
@@ -55,7 +58,7 @@ final class Thinning {
     if (rate == 0 || elapsed <= 0) {
       return;
     }
-    double most = rate * (elapsed / SECOND_NANOS);
+    double most = rate * (Math.max(elapsed, LEAST_NANOS) / SECOND_NANOS);
     double some = launchedSoFar - launched;
     int needed = 0;
     while (needed < MOST_BITS && some > most * (1L << needed)) {

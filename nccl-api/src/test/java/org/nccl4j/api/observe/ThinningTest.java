@@ -34,6 +34,13 @@ class ThinningTest {
     assertEquals(100_000, kept(thinning, LongStream.range(0, 100_000)));
   }
 
+  /** The first look may come soon after the first operation. */
+  @Test
+  void aShortBurstIsKept() {
+    thinning.look(RATE / LOOKS_A_SECOND, LOOK_NANOS / 25);
+    assertEquals(1, thinning.every());
+  }
+
   @Test
   void moreAreLeftOutAtOnceAndFewerStepByStep() {
     look(100L * RATE);
