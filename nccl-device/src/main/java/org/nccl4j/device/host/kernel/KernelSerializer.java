@@ -113,7 +113,7 @@ final class KernelSerializer {
     try {
       waiter.check();
       if (ends != current) {
-        ends.failover(current);
+        ends.takeOver(current);
         current = ends;
       } else if (ends.areFresh()) {
         ends.useFresh();

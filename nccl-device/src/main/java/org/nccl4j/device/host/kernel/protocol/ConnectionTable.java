@@ -246,7 +246,7 @@ public final class ConnectionTable {
    *
    * @throws OrderMismatchException if those got what was sent for yet another
    */
-  public void failover(ConnectionTable other) {
+  public void takeOver(ConnectionTable other) {
     for (int peer = 0; peer < other.used.length; peer++) {
       if (other.used[peer]) {
         other.sendSteps[other.firstRanks[peer]] = other.sends[peer].step();
