@@ -42,7 +42,7 @@ check() {
   hosts=$1 ranks=$2 collective=$3
   shift 3
   log=$(mktemp)
-  if in_host 0 timeout 100 "$nccl" perf "$collective" --processes "$ranks" --hosts "$(host_list)" \
+  if in_host 0 timeout 300 "$nccl" perf "$collective" --processes "$ranks" --hosts "$(host_list)" \
     --launcher "$LAUNCHER" --jit-warmup 0 -n 2 -w 0 --bind-to none "$@" > "$log" 2>&1; then
     printf 'ok: %s, %d ranks on %d hosts %s\n' "$collective" "$ranks" "$hosts" "$*"
   else
@@ -184,7 +184,7 @@ class_path() {
 
 # launch OPTIONS... -- PROGRAM...: nccl run on all hosts, its output in $log.
 launch() {
-  in_host 0 timeout 100 "$nccl" run --hosts "$(host_list)" --launcher "$LAUNCHER" "$@" > "$log" 2>&1
+  in_host 0 timeout 300 "$nccl" run --hosts "$(host_list)" --launcher "$LAUNCHER" "$@" > "$log" 2>&1
 }
 
 launched() {
@@ -213,7 +213,7 @@ launched() {
 
   launch -n 3 -- sh -c 'test $NCCL4J_RANK = 1 && exit 7; sleep 600'
   status=$?
-  left=100
+  left=600
   while [ -n "$(for host in $HOSTS; do ip netns pids "$host"; done)" ] && [ $left -gt 0 ]; do
     sleep 0.1
     left=$((left - 1))
@@ -236,7 +236,7 @@ contained() {
     *) apart=0 ;;
   esac
   log=$(mktemp)
-  if NCCL_DEBUG=INFO in_host 0 timeout 100 "$nccl" perf all --processes 2 --hosts "$(host_list)" \
+  if NCCL_DEBUG=INFO in_host 0 timeout 300 "$nccl" perf all --processes 2 --hosts "$(host_list)" \
     --launcher "$3" --jit-warmup 0 -n 2 -w 0 --bind-to none -b 4 -e 300K -f 17 > "$log" 2>&1 &&
     [ "$(grep -c "rank [01]: $2 chosen" "$log")" = 2 ] &&
     [ "$(grep -c "shares no memory of the host with ranks .* a network connects them" "$log")" = $apart ]; then
@@ -339,8 +339,8 @@ silent() {
   hosts_up 2
   two_rails
   log=$(mktemp)
-  NCCL_SOCKET_NTHREADS=2 NCCL4J_NET_SILENCE_TIMEOUT=2s in_host 0 timeout 100 "$nccl" perf all_reduce \
-    --processes 2 --hosts "$(host_list)" --launcher "$LAUNCHER" --jit-warmup 0 -n 60 -w 0 \
+  NCCL_SOCKET_NTHREADS=2 NCCL4J_NET_SILENCE_TIMEOUT=2s in_host 0 timeout 300 "$nccl" perf all_reduce \
+    --processes 2 --hosts "$(host_list)" --launcher "$LAUNCHER" --jit-warmup 0 -n 400 -w 0 \
     --bind-to none -b 4M -e 4M > "$log" 2>&1 &
   pid=$!
   left=600
@@ -366,18 +366,18 @@ faults() {
   start_ranks 3 30s
   victim=$(ip netns pids "$PREFIX-1")
   kill -9 $victim
-  told 0 "rank 1" "rank 1 killed" 30
-  told 2 "rank 1" "rank 1 killed" 30
+  told 0 "rank 1" "rank 1 killed" 120
+  told 2 "rank 1" "rank 1 killed" 120
   rm -r "$work"
   hosts_down
 
   hosts_up 3
   work=$(mktemp -d)
-  start_ranks 3 4s
+  start_ranks 3 10s
   ip -n "$PREFIX-switch" link set port2 down
-  told 0 "rank 2" "link of rank 2 down" 30
-  told 1 "rank 2" "link of rank 2 down" 30
-  told 2 "rank 0" "link of rank 2 down" 30
+  told 0 "rank 2" "link of rank 2 down" 120
+  told 1 "rank 2" "link of rank 2 down" 120
+  told 2 "rank 0" "link of rank 2 down" 120
   rm -r "$work"
   hosts_down
 }

@@ -23,7 +23,7 @@ import org.nccl4j.device.NcclException;
 /** Sends a root the reason why a rank does not join. */
 final class JoinRefusal implements ConnectionDialer.Outcome, Connection.Owner {
   /** The rank's own error is not held up for longer. */
-  private static final Duration PATIENCE = Duration.ofSeconds(2);
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private static final int MAX_MESSAGE_BYTES = 64 << 10;
 

@@ -38,6 +38,9 @@ import org.nccl4j.device.os.KernelRandom;
 class HostileConnectionsTest {
   private static final int ATTACKS = 2000;
 
+  /** Of roots and ranks: the attackers come first, and take long on a busy machine. */
+  private static final Duration PATIENCE = Duration.ofSeconds(300);
+
   @AfterEach
   void nothingIsLeft() throws InterruptedException {
     LeftBehind.nothing();
@@ -45,7 +48,7 @@ class HostileConnectionsTest {
 
   @Test
   void garbageOnTheRootsPortWhileACommunicatorForms() {
-    BootstrapId id = Ranks.newId();
+    BootstrapId id = BootstrapRoot.create(Ranks.LOOPBACK, PATIENCE);
     int port = id.addresses().get(0).getPort();
     AtomicBoolean attacked = new AtomicBoolean();
     long seed = seed();
@@ -62,7 +65,7 @@ class HostileConnectionsTest {
                 return slowLoris(port, 400, attacked);
               }
               awaitHalf(index, attacked);
-              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, index, Ranks.LONG))) {
+              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, index, PATIENCE))) {
                 return mine.allGather(new byte[index]).size();
               }
             });
@@ -74,7 +77,7 @@ class HostileConnectionsTest {
 
   @Test
   void garbageOnTheRanksPortsWhileACommunicatorForms() {
-    BootstrapId id = Ranks.newId();
+    BootstrapId id = BootstrapRoot.create(Ranks.LOOPBACK, PATIENCE);
     AtomicBoolean attacked = new AtomicBoolean();
     Random random = new Random(seed());
     List<Ranks.Ended<Integer>> all =
@@ -93,7 +96,7 @@ class HostileConnectionsTest {
                 return 0;
               }
               awaitHalf(index, attacked);
-              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, index, Ranks.LONG))) {
+              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, index, PATIENCE))) {
                 return mine.allGather(new byte[index]).size();
               }
             });
@@ -145,7 +148,7 @@ class HostileConnectionsTest {
                 outcome.add(reasons);
               }
             });
-    loop.execute(() -> dialer.start(Ranks.LONG));
+    loop.execute(() -> dialer.start(PATIENCE));
     assertTrue(outcome.poll(60, TimeUnit.SECONDS) instanceof Connection);
     assertEquals(FrameType.RING_HELLO, accepted.poll(60, TimeUnit.SECONDS));
     loop.execute(listener::close);
@@ -178,7 +181,7 @@ class HostileConnectionsTest {
 
   @Test
   void aRecordedJoinCannotBePlayedAgain() throws Exception {
-    BootstrapId id = Ranks.newId();
+    BootstrapId id = BootstrapRoot.create(Ranks.LOOPBACK, PATIENCE);
     int port = id.addresses().get(0).getPort();
     Handshake handshake = Handshake.client(id.secret(), Service.ROOT);
     byte[] greeting = handshake.opening();
@@ -200,7 +203,7 @@ class HostileConnectionsTest {
     Ranks.run(
             2,
             rank -> {
-              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 2, rank, Ranks.LONG))) {
+              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 2, rank, PATIENCE))) {
                 mine.barrier();
                 return rank;
               }
@@ -210,7 +213,7 @@ class HostileConnectionsTest {
 
   @Test
   void whoKnowsTheSecretAndSendsNonsenseIsTurnedAwayToo() throws Exception {
-    BootstrapId id = Ranks.newId();
+    BootstrapId id = BootstrapRoot.create(Ranks.LOOPBACK, PATIENCE);
     Random random = new Random(seed());
     int port = id.addresses().get(0).getPort();
     for (int i = 0; i < 200; i++) {
@@ -235,7 +238,7 @@ class HostileConnectionsTest {
     Ranks.run(
             2,
             rank -> {
-              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 2, rank, Ranks.LONG))) {
+              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 2, rank, PATIENCE))) {
                 mine.barrier();
                 return rank;
               }

@@ -30,7 +30,7 @@ public final class LeftBehind {
 
   /** Fails unless all of the bootstrap's threads end soon and all its sockets are closed then. */
   public static void nothing() throws InterruptedException {
-    Deadline deadline = Deadline.after(Duration.ofSeconds(60));
+    Deadline deadline = Deadline.after(Duration.ofSeconds(120));
     for (Thread thread : threads()) {
       thread.join(Math.max(1, deadline.leftNanos() / 1_000_000));
       assertTrue(!thread.isAlive(), () -> thread.getName() + " is still there");

@@ -21,7 +21,7 @@ import org.nccl4j.device.NcclException;
 /** Ranks as threads of this process, and what became of each. */
 final class Ranks {
   /** Longer than anything here should take, short enough to end a test that hangs. */
-  static final Duration LONG = Duration.ofSeconds(30);
+  static final Duration LONG = Duration.ofSeconds(60);
 
   static final BootstrapOptions LOOPBACK = loopback(Map.of());
 

@@ -122,7 +122,7 @@ public final class ChaosRank {
     CommunicatorConfig config() {
       CommunicatorConfig config =
           PATIENT
-              .withOperationTimeout(Duration.ofSeconds(fault == Fault.CUT ? 5 : 30))
+              .withOperationTimeout(Duration.ofSeconds(fault == Fault.CUT ? 5 : 120))
               .with("NCCL4J_HEARTBEAT_TIMEOUT", fault == Fault.STOP ? "5s" : "30s")
               .with("NCCL4J_SINGLE_COPY", memory == Memory.WRAPPED ? "all" : "auto");
       return net
@@ -140,8 +140,8 @@ public final class ChaosRank {
   /** Of what must not fail. */
   private static final CommunicatorConfig PATIENT =
       CommunicatorConfig.defaults()
-          .withOperationTimeout(Duration.ofSeconds(30))
-          .withInitTimeout(Duration.ofSeconds(30));
+          .withOperationTimeout(Duration.ofSeconds(120))
+          .withInitTimeout(Duration.ofSeconds(120));
 
   private ChaosRank() {}
 

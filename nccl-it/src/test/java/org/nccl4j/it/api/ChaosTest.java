@@ -6,7 +6,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -54,7 +56,14 @@ class ChaosTest {
   /** Two ranks with memory of each kind that they reach, and three with windows. */
   @Test
   void ranksThatAreKilledInAnOperationAreMissedByTheOthers() throws Exception {
-    play(42, 92, 77);
+    long[] seeds = {42, 92, 77};
+    List<ChaosRank.Plan> plans = LongStream.of(seeds).mapToObj(ChaosRank.Plan::of).toList();
+    plans.forEach(plan -> assertEquals(ChaosRank.Fault.KILL, plan.fault(), plan.toString()));
+    assertEquals(List.of(2, 2, 3), plans.stream().map(ChaosRank.Plan::nRanks).toList());
+    assertEquals(
+        EnumSet.allOf(ChaosRank.Memory.class),
+        plans.stream().map(ChaosRank.Plan::memory).collect(Collectors.toSet()));
+    play(seeds);
   }
 
   private void play(long... seeds) throws Exception {

@@ -214,7 +214,7 @@ class ClosingTest {
                 }
               });
       caller.start();
-      while (caller.getState() != Thread.State.TIMED_WAITING) {
+      while (caller.isAlive() && caller.getState() != Thread.State.TIMED_WAITING) {
         Thread.onSpinWait();
       }
       if (aborts) {

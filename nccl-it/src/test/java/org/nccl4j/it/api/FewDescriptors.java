@@ -29,7 +29,7 @@ final class FewDescriptors {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .with("NCCL_SOCKET_IFNAME", "lo")
-            .with("NCCL4J_INIT_TIMEOUT", "20s");
+            .with("NCCL4J_INIT_TIMEOUT", "120s");
     try {
       UniqueId id = UniqueId.create(config);
       Communicator.initRank(500, id, 0, Devices.host(), config).close();

@@ -25,6 +25,9 @@ public final class RankJvm {
   private static final List<String> SHORT_LIVED =
       List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData");
 
+  /** Ranks start beside many others on a busy machine. Goes before the environment. */
+  public static final String PATIENT = "-DNCCL4J_INIT_TIMEOUT=5m";
+
   private static final int PATIENCE_SECONDS = 300;
 
   private RankJvm() {}
@@ -52,6 +55,7 @@ public final class RankJvm {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(SHORT_LIVED);
+    command.add(PATIENT);
     if (Runtime.version().feature() >= 24) {
       command.add("--enable-native-access=ALL-UNNAMED");
     }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.nccl4j.it.launch.Manifest.at;
 
 import java.io.IOException;
+import java.net.BindException;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -16,6 +17,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
@@ -217,20 +219,28 @@ class KubernetesGuideTest {
   /** The command java, which runs {@link PodRank} whatever its arguments are. */
   private Path java() throws Exception {
     Path java = folder.resolve("java");
+    List<String> command = new ArrayList<>(RankJvm.command());
+    command.remove(RankJvm.PATIENT); // pods have the time that their environment gives them
     String script =
         """
         #!/bin/sh
         [ -z "$FAILING_RANK" ] || [ "$NCCL4J_RANK" != "$FAILING_RANK" ] || export NCCL4J_NRANKS=5
         exec %s %s
         """
-            .formatted(String.join(" ", RankJvm.command()), PodRank.class.getName());
+            .formatted(String.join(" ", command), PodRank.class.getName());
     Files.writeString(java, script);
     return Files.setPosixFilePermissions(java, PosixFilePermissions.fromString("rwxr-xr-x"));
   }
 
+  /** Below those that the system gives to any connection meanwhile. */
   private static int freePort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0)) {
-      return socket.getLocalPort();
+    while (true) {
+      int port = ThreadLocalRandom.current().nextInt(20_000, 32_000);
+      try (ServerSocket socket = new ServerSocket(port)) {
+        return socket.getLocalPort();
+      } catch (BindException e) {
+        // Another program has it.
+      }
     }
   }
 }

@@ -57,8 +57,8 @@ final class RailRanks {
     }
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
-            .withOperationTimeout(Duration.ofSeconds(60))
-            .withInitTimeout(Duration.ofSeconds(60))
+            .withOperationTimeout(Duration.ofMinutes(5))
+            .withInitTimeout(Duration.ofMinutes(5))
             .withTransports(List.of("SHM", "NET"))
             .with("NCCL_NET", RailNet.NAME)
             .with("NCCL_SOCKET_IFNAME", "lo")

@@ -28,8 +28,8 @@ final class ThrottledRanks {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .withName("throttled")
-            .withOperationTimeout(Duration.ofSeconds(60))
-            .withInitTimeout(Duration.ofSeconds(60))
+            .withOperationTimeout(Duration.ofMinutes(5))
+            .withInitTimeout(Duration.ofMinutes(5))
             .withTransports(List.of("NET"))
             .with("NCCL_NET", ThrottledNet.NAME)
             .with("NCCL_SOCKET_IFNAME", "lo")

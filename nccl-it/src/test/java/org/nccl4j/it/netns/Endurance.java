@@ -62,7 +62,7 @@ public final class Endurance {
   /** Threads of the library and sockets, both 0 if all is well; some need a moment to end. */
   private static int left(List<String> before) throws InterruptedException {
     List<String> left = List.of();
-    for (int look = 0; look < 50; look++) {
+    for (int look = 0; look < 600; look++) {
       left = Stream.concat(threads(), sockets().filter(s -> !before.contains(s))).toList();
       if (left.isEmpty()) {
         break;

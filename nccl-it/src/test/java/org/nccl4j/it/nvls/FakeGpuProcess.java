@@ -217,6 +217,7 @@ public record FakeGpuProcess(Path folder) {
     environment.put("NCCL4J_PROBE", "0"); // and take no time
     environment.put("NCCL4J_PRELOAD_KERNELS", "none"); // an eighth of a process's time
     environment.put("NCCL4J_WARMUP", "0"); // a fourteenth; FirstCreationTest has it
+    environment.put("NCCL4J_INIT_TIMEOUT", "5m"); // several start at once on a busy machine
     environment.putAll(settings);
     return new Running(builder.redirectErrorStream(true).start(), record);
   }

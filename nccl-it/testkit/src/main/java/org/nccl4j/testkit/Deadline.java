@@ -13,7 +13,7 @@ final class Deadline {
   private static final long DATA_SECONDS = 10;
 
   /** Time that a closed resource may take to be gone; after it, the resource has leaked. */
-  private static final long END_SECONDS = 5;
+  private static final long END_SECONDS = 30;
 
   private static final long PAUSE_NANOS = 50_000;
 

@@ -360,9 +360,13 @@ class IbFailoverTest extends WithFakeVerbs {
       if (event) {
         fake.fake_event(FIRST, VerbsLayout.EVENT_PORT_ERR, 1);
       }
-      NetRequest send = link.send(out, 0, 64, 1);
       NcclException error =
-          assertThrows(NcclException.class, () -> IbLink.await(() -> send.test(null)));
+          assertThrows( // by the send itself if this thread has paused since the event
+              NcclException.class,
+              () -> {
+                NetRequest send = link.send(out, 0, 64, 1);
+                IbLink.await(() -> send.test(null));
+              });
       String text = error.getMessage();
       assertTrue(text.contains("retry counter exceeded"), text);
       assertTrue(text.contains("no queue pair has taken over within 300 ms"), text);
