@@ -148,6 +148,11 @@ public final class Dialer {
     return trials.index();
   }
 
+  /** True if the current address has accepted the connection. */
+  public boolean isAnswered() {
+    return pending != null;
+  }
+
   /** True if every address has been tried and none will ever do. */
   public boolean isHopeless() {
     return trials.areHopeless();

@@ -25,6 +25,11 @@ public record InterfaceFilter(String names, String family) {
     return !names.isEmpty();
   }
 
+  /** True if the user lists the interfaces to use, not those to leave out. */
+  public boolean lists() {
+    return selects() && !names.startsWith("^");
+  }
+
   /** True if an interface may be used as far as its name goes. */
   public boolean allows(String name) {
     if (!selects()) {

@@ -65,6 +65,7 @@ final class SocketDialer implements SocketSource, SpareSockets {
   private final DataChannel[] given;
 
   private final SocketWatch watch;
+  private final RailTrials rails;
   private final SpareDialer[] spare;
   private SocketLink link;
 
@@ -72,9 +73,15 @@ final class SocketDialer implements SocketSource, SpareSockets {
    * Sockets to a listener.
    *
    * @param pair whether for both directions
+   * @param rails of the rank's connections
    */
-  SocketDialer(SocketHandle handle, Protection protection, boolean pair, SocketWatch watch) {
-    this(handle, protection, pair, watch, System::nanoTime);
+  SocketDialer(
+      SocketHandle handle,
+      Protection protection,
+      boolean pair,
+      SocketWatch watch,
+      RailTrials rails) {
+    this(handle, protection, pair, watch, rails, System::nanoTime);
   }
 
   /** Creates a dialer as the other constructor does, with a clock in nanoseconds. */
@@ -83,11 +90,13 @@ final class SocketDialer implements SocketSource, SpareSockets {
       Protection protection,
       boolean pair,
       SocketWatch watch,
+      RailTrials rails,
       LongSupplier clock) {
     this.handle = handle;
     this.pair = pair;
     this.protection = protection;
     this.watch = watch;
+    this.rails = rails;
     this.clock = clock;
     this.sockets = new DataChannel[1 + handle.lanes()];
     this.dialled = new int[sockets.length];
@@ -127,6 +136,7 @@ final class SocketDialer implements SocketSource, SpareSockets {
   @Override
   public SocketLink poll() {
     while (index < sockets.length) {
+      leaveHopelessRail();
       Dialer current = current();
       try {
         PendingHandshake proved = current.poll(this::handshake);
@@ -135,6 +145,9 @@ final class SocketDialer implements SocketSource, SpareSockets {
         }
         InetSocketAddress reached = current.current();
         dialled[index] = rail();
+        if (current == railDialer) {
+          rails.reached(reached.getAddress());
+        }
         sockets[index++] = taken(current, proved);
         railDialer = null;
         checkSettings(reached);
@@ -305,6 +318,24 @@ final class SocketDialer implements SocketSource, SpareSockets {
     return railDialer;
   }
 
+  /** Goes on without a rail that another connection could not reach, unless it answers now. */
+  private void leaveHopelessRail() {
+    int rail = rail();
+    boolean isFurther = rail != dialer.index();
+    boolean answers = railDialer != null && railDialer.isAnswered();
+    if (isFurther && !answers && rails.areHopeless(handle.addresses().get(rail))) {
+      leaveRail();
+    }
+  }
+
+  private void leaveRail() {
+    cut.add(rail());
+    if (railDialer != null) {
+      railDialer.close();
+      railDialer = null;
+    }
+  }
+
   /** Tries once more, goes on without a rail, or to the next address. */
   private void reject(Dialer current, IOException failure) {
     InetSocketAddress tried = current.current();
@@ -312,11 +343,12 @@ final class SocketDialer implements SocketSource, SpareSockets {
       return;
     }
     if (current == railDialer) {
-      cut.add(rail());
-      railDialer = null;
+      leaveRail();
       LOG.log(
-          System.Logger.Level.WARNING,
-          "{0} cannot be reached ({1}), so this connection does not use it; NCCL_SOCKET_IFNAME"
+          rails.failed(tried.getAddress())
+              ? System.Logger.Level.WARNING
+              : System.Logger.Level.DEBUG,
+          "{0} cannot be reached ({1}), so connections do not use it; NCCL_SOCKET_IFNAME"
               + " leaves out interfaces that do not lead to all hosts",
           Sockets.text(tried),
           Sockets.reason(failure));

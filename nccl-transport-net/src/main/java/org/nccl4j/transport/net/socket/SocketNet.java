@@ -57,6 +57,7 @@ final class SocketNet implements Net {
   private final Map<Integer, SocketListener> paired = new HashMap<>();
   private final List<AutoCloseable> opened = new ArrayList<>();
   private final SocketWatch watch;
+  private final RailTrials rails = new RailTrials();
 
   /** Connections that this rank has listened for. */
   private int listeners;
@@ -167,7 +168,7 @@ final class SocketNet implements Net {
             port,
             lanes(nics.get(device)),
             threads,
-            SocketRails.of(nics.get(device), nics),
+            SocketRails.of(nics.get(device), nics, settings.interfaces().lists()),
             pair,
             watch);
     opened.add(listener);
@@ -185,7 +186,7 @@ final class SocketNet implements Net {
   @Override
   public NetSender connect(int device, byte[] handle) {
     return sender(
-        device, new SocketDialer(SocketHandle.fromBytes(handle), protection, false, watch));
+        device, new SocketDialer(SocketHandle.fromBytes(handle), protection, false, watch, rails));
   }
 
   /** Shares a socket if both ranks can: the lower dials, the higher takes what comes. */
@@ -198,11 +199,13 @@ final class SocketNet implements Net {
     SocketHandle there = SocketHandle.fromBytes(handle);
     if (!there.paired()) {
       listener.comeFrom(listener.awaited());
-      return sender(device, new SocketDialer(there, protection, false, watch));
+      return sender(device, new SocketDialer(there, protection, false, watch, rails));
     }
     SocketPair pair =
         new SocketPair(
-            rank < peer ? new SocketDialer(there, protection, true, watch) : listener.awaited());
+            rank < peer
+                ? new SocketDialer(there, protection, true, watch, rails)
+                : listener.awaited());
     listener.comeFrom(pair);
     return sender(device, pair);
   }

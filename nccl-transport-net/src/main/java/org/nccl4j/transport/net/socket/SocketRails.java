@@ -16,15 +16,17 @@ import java.util.Map;
  */
 record SocketRails(List<InetAddress> addresses, List<Integer> speeds, int count) {
   /**
-   * The rails of a device: interfaces as fast as it, and others whose speeds are known to be at
-   * least an eighth of the fastest's.
+   * The rails of a device: interfaces as fast as it, and those of other speeds that the user has
+   * listed and whose speeds are known to be at least an eighth of the fastest's. Others may be for
+   * management or storage.
    *
    * @param nics fastest first
+   * @param listed whether the user has listed them
    */
-  static SocketRails of(Nic device, List<Nic> nics) {
+  static SocketRails of(Nic device, List<Nic> nics, boolean listed) {
     List<Nic> rails = new ArrayList<>(List.of(device));
     nics.stream().filter(nic -> nic.megabits() == device.megabits()).forEach(rails::add);
-    if (device.isKnown()) {
+    if (listed && device.isKnown()) {
       nics.stream().filter(Nic::isKnown).forEach(rails::add);
     }
     int fastest = rails.stream().mapToInt(Nic::megabits).max().orElseThrow();

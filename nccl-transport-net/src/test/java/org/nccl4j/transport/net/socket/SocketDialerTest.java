@@ -63,6 +63,7 @@ class SocketDialerTest {
   private final List<AutoCloseable> toClose = new ArrayList<>();
   private final SocketWatch watch =
       new SocketWatch(Duration.ZERO, Duration.ZERO, () -> {}, () -> null);
+  private final RailTrials rails = new RailTrials();
   private long now;
 
   @AfterEach
@@ -131,7 +132,7 @@ class SocketDialerTest {
             false,
             false,
             protection.encrypted());
-    return new SocketDialer(handle, protection, false, watch, () -> now);
+    return new SocketDialer(handle, protection, false, watch, rails, () -> now);
   }
 
   private static InetAddress loopback() throws IOException {
@@ -332,7 +333,7 @@ class SocketDialerTest {
     SocketDialer dial =
         keepDial(
             new SocketDialer(
-                SocketHandle.fromBytes(awaiting.handle()), PLAIN, false, watch, () -> now));
+                SocketHandle.fromBytes(awaiting.handle()), PLAIN, false, watch, rails, () -> now));
     NetReceiver[] receiver = new NetReceiver[1];
     until(
         () -> {
@@ -352,13 +353,13 @@ class SocketDialerTest {
         new SocketListener(
             port, new DataSocketCount(1, 1, true), THREADS, rail(loopback()), false, watch);
     SocketHandle handle = SocketHandle.fromBytes(awaiting.handle());
-    SocketDialer silent = keepDial(new SocketDialer(handle, PLAIN, false, watch));
+    SocketDialer silent = keepDial(new SocketDialer(handle, PLAIN, false, watch, rails));
     until(
         () -> {
           port.poll();
           return awaiting.missing() == 1 || silent.poll() != null;
         });
-    SocketDialer again = keepDial(new SocketDialer(handle, PLAIN, false, watch));
+    SocketDialer again = keepDial(new SocketDialer(handle, PLAIN, false, watch, rails));
     NetReceiver[] receiver = new NetReceiver[1];
     until(
         () -> {
@@ -389,7 +390,7 @@ class SocketDialerTest {
     SocketWatch patient =
         new SocketWatch(Duration.ofSeconds(10), Duration.ofSeconds(8), () -> {}, () -> null);
     toClose.add(patient::close);
-    SocketDialer dial = keepDial(new SocketDialer(handle, PLAIN, false, patient, () -> now));
+    SocketDialer dial = keepDial(new SocketDialer(handle, PLAIN, false, patient, rails, () -> now));
     greets(accept(server, dial), dial);
     DataChannel first = next(server, dial);
     DataChannel second = next(server, dial);
@@ -418,26 +419,9 @@ class SocketDialerTest {
             false,
             false,
             false);
-    SocketDialer dial = keepDial(new SocketDialer(handle, PLAIN, false, watch, () -> now));
-    List<PendingHandshake> hosts = new ArrayList<>();
-    until(
-        () -> {
-          now += SECOND / 100;
-          try {
-            SocketChannel came = server.accept();
-            if (came != null) {
-              keep(came).configureBlocking(false);
-              hosts.add(host(came));
-            }
-            for (PendingHandshake host : hosts) {
-              host.poll();
-            }
-          } catch (IOException e) {
-            throw new AssertionError(e);
-          }
-          return dial.poll() != null;
-        });
-    assertEquals(3, hosts.size());
+    SocketDialer dial = keepDial(new SocketDialer(handle, PLAIN, false, watch, rails, () -> now));
+    List<PendingHandshake> hosts = greet(server, dial, 3);
+    until(() -> dial.poll() != null);
     for (int place = 0; place < hosts.size(); place++) {
       keep(dial.poll().sockets()[place]);
       assertFalse(dial.prepareReturn(place));
@@ -445,6 +429,109 @@ class SocketDialerTest {
       assertEquals(0, SocketRequest.of(hosts.get(place).handshake().request()).address());
     }
     assertEquals(0, dial.shares().length, "both lanes lead to one interface");
+  }
+
+  /** Greets some sockets while no time passes; the server's side of each. */
+  private List<PendingHandshake> greet(ServerSocketChannel server, SocketDialer dial, int sockets) {
+    List<PendingHandshake> greeted = new ArrayList<>();
+    List<PendingHandshake> coming = new ArrayList<>();
+    until(
+        () -> {
+          try {
+            SocketChannel came = server.accept();
+            if (came != null) {
+              keep(came).configureBlocking(false);
+              coming.add(host(came));
+            }
+            for (PendingHandshake host : coming) {
+              if (host.poll()) {
+                greeted.add(host);
+              }
+            }
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          }
+          coming.removeAll(greeted);
+          dial.poll();
+          return greeted.size() == sockets;
+        });
+    return greeted;
+  }
+
+  /** Greets the last sockets while no time passes; all that the connection has. */
+  private DataChannel[] greetLast(ServerSocketChannel server, SocketDialer dial, int sockets) {
+    greet(server, dial, sockets);
+    until(() -> dial.poll() != null);
+    for (DataChannel socket : dial.poll().sockets()) {
+      keep(socket);
+    }
+    return dial.poll().sockets();
+  }
+
+  /** Dials two further sockets, the second to another rail. */
+  private SocketDialer dialTwoRails(int port, InetAddress further) throws IOException {
+    SocketHandle handle =
+        new SocketHandle(
+            2,
+            port,
+            SocketRequest.newToken(),
+            List.of(loopback(), further),
+            List.of(8, 8),
+            2,
+            false,
+            false,
+            false);
+    return keepDial(new SocketDialer(handle, PLAIN, false, watch, rails, () -> now));
+  }
+
+  /** A listener of one address that takes no further connection, as behind a firewall. */
+  private ServerSocketChannel full(InetAddress address, int port) throws IOException {
+    ServerSocketChannel full = keep(ServerSocketChannel.open());
+    full.bind(new InetSocketAddress(address, port), 1);
+    for (int s = 0; s < 4; s++) {
+      SocketChannel waiting = keep(SocketChannel.open());
+      waiting.configureBlocking(false);
+      waiting.connect(full.getLocalAddress());
+    }
+    return full;
+  }
+
+  /** Five seconds for each of hundreds of connections would be too many. */
+  @Test
+  void aRailThatDoesNotAnswerIsWaitedForOnce() throws Exception {
+    ServerSocketChannel server = server();
+    InetAddress silent = InetAddress.getByName("127.0.0.9");
+    full(silent, server.socket().getLocalPort());
+    int port = server.socket().getLocalPort();
+    SocketDialer first = dialTwoRails(port, silent);
+    greet(server, first, 2);
+    assertNull(first.poll());
+    now += 3 * SECOND;
+    SocketDialer beside = dialTwoRails(port, silent);
+    greet(server, beside, 2);
+    assertNull(beside.poll());
+    until(
+        () -> {
+          now += SECOND / 100;
+          assertNull(first.poll());
+          return rails.areHopeless(silent);
+        });
+    for (SocketDialer waiting : List.of(first, beside)) {
+      assertEquals(loopback(), remote(greetLast(server, waiting, 1)[2]));
+    }
+    assertEquals(loopback(), remote(greetLast(server, dialTwoRails(port, silent), 3)[2]));
+  }
+
+  /** A host may be busy for a while. */
+  @Test
+  void aRailThatHasAnsweredIsDialledAgain() throws Exception {
+    InetAddress further = InetAddress.getByName("127.0.0.9");
+    rails.reached(further);
+    rails.failed(further);
+    ServerSocketChannel server = keep(ServerSocketChannel.open());
+    server.bind(new InetSocketAddress("0.0.0.0", 0)).configureBlocking(false);
+    SocketDialer dial = dialTwoRails(server.socket().getLocalPort(), further);
+    assertEquals(further, remote(greetLast(server, dial, 3)[2]));
   }
 
   private static InetAddress remote(DataChannel socket) throws IOException {
@@ -591,7 +678,8 @@ class SocketDialerTest {
       listeners.add(listener);
       dials.add(
           keepDial(
-              new SocketDialer(SocketHandle.fromBytes(listener.handle()), PLAIN, false, watch)));
+              new SocketDialer(
+                  SocketHandle.fromBytes(listener.handle()), PLAIN, false, watch, rails)));
     }
     List<SocketDialer> dialling = new ArrayList<>(dials);
     List<SocketListener> awaiting = new ArrayList<>(listeners);

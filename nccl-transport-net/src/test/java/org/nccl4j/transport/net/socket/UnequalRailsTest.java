@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.socket;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.InetAddress;
@@ -33,6 +34,7 @@ import org.nccl4j.transport.net.socket.link.SocketWatch;
 @Timeout(600)
 class UnequalRailsTest {
   private static final DataSocketCount THREE = new DataSocketCount(3, 3, false);
+  private static final boolean LISTED = true;
   private static final int BYTES = 3 << 20;
   private static final int MESSAGES = 40;
 
@@ -46,19 +48,35 @@ class UnequalRailsTest {
   }
 
   @Test
-  void slowerInterfacesAreRailsToo() {
+  void slowerInterfacesThatAreListedAreRailsToo() {
     Nic fast = nic("a", 1, 100_000, true);
     Nic same = nic("b", 2, 100_000, true);
     Nic slow = nic("c", 3, 25_000, true);
     Nic management = nic("d", 4, 1_000, true);
     List<Nic> all = List.of(fast, same, slow, management);
-    SocketRails rails = SocketRails.of(same, all);
+    SocketRails rails = SocketRails.of(same, all, LISTED);
     assertEquals(
         List.of(same.address(), fast.address(), slow.address(), management.address()),
         rails.addresses());
     assertEquals(List.of(8, 8, 2, 1), rails.speeds());
     assertEquals(3, rails.count(), "the last would take part in nothing");
-    assertEquals(List.of(2, 8, 8, 1), SocketRails.of(slow, all).speeds());
+    assertEquals(List.of(2, 8, 8, 1), SocketRails.of(slow, all, LISTED).speeds());
+  }
+
+  /** It may be there for management or storage. */
+  @Test
+  void anInterfaceOfAnotherSpeedOnlyTakesOverUnlessItIsListed() {
+    Nic fast = nic("a", 1, 100_000, true);
+    Nic same = nic("b", 2, 100_000, true);
+    Nic slow = nic("c", 3, 25_000, true);
+    List<Nic> all = List.of(fast, same, slow);
+    SocketRails rails = SocketRails.of(fast, all, false);
+    assertEquals(2, rails.count());
+    assertEquals(List.of(fast.address(), same.address(), slow.address()), rails.addresses());
+    assertEquals(1, SocketRails.of(slow, all, false).count());
+    assertTrue(new InterfaceFilter("=a,c", "").lists());
+    assertFalse(new InterfaceFilter("^docker", "").lists());
+    assertFalse(new InterfaceFilter("", "").lists());
   }
 
   /** It may be far slower than assumed. */
@@ -68,8 +86,9 @@ class UnequalRailsTest {
     Nic unknown = nic("b", 2, 10_000, false);
     Nic another = nic("c", 3, 10_000, false);
     List<Nic> all = List.of(fast, unknown, another);
-    assertEquals(1, SocketRails.of(fast, all).count());
-    assertEquals(2, SocketRails.of(another, all).count(), "those are as fast, as far as is known");
+    assertEquals(1, SocketRails.of(fast, all, LISTED).count());
+    assertEquals(
+        2, SocketRails.of(another, all, LISTED).count(), "those are as fast, as far as is known");
   }
 
   private static void until(BooleanSupplier so) {
@@ -92,10 +111,11 @@ class UnequalRailsTest {
     SocketWatch watch = new SocketWatch(Duration.ZERO, Duration.ZERO, () -> {}, () -> null);
     SocketPort port = SocketPort.open(plain, settings, List.of(fast, slow));
     assertTrue(port.expect());
-    SocketRails rails = SocketRails.of(fast, List.of(fast, slow));
+    SocketRails rails = SocketRails.of(fast, List.of(fast, slow), LISTED);
     SocketListener listener = new SocketListener(port, THREE, threads, rails, false, watch);
     SocketDialer dialer =
-        new SocketDialer(SocketHandle.fromBytes(listener.handle()), plain, false, watch);
+        new SocketDialer(
+            SocketHandle.fromBytes(listener.handle()), plain, false, watch, new RailTrials());
     SocketSender sender = new SocketSender(dialer, THREE, threads);
     NetReceiver[] receiver = new NetReceiver[1];
     try (DeviceMemory out = HostDevice.instance().allocate(BYTES);
