@@ -32,10 +32,10 @@ public interface Net extends AutoCloseable {
   List<NetDevice> devices();
 
   /**
-   * Descriptors that this process keeps open for two connections with a rank, one in each
-   * direction; 0 if unknown.
+   * Descriptors that this process keeps open for further pairs of connections, each with one in
+   * each direction; 0 if unknown.
    */
-  default int descriptorsOfPair() {
+  default int descriptors(int pairs) {
     return 0;
   }
 

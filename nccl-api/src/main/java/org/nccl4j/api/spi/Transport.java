@@ -1,5 +1,7 @@
 package org.nccl4j.api.spi;
 
+import java.util.List;
+
 /** Creates one provider's connections of one communicator. Called by one thread at a time. */
 public interface Transport extends AutoCloseable {
   /**
@@ -41,10 +43,10 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * The approximate number of descriptors that this process keeps open for both connections with a
-   * peer; 0 if unknown. The engine calls it before it creates connectors.
+   * The approximate number of descriptors that this process keeps open for both connections with
+   * each of some peers; 0 if unknown. The engine calls it before it creates connectors.
    */
-  default int descriptors(PeerInfo peer) {
+  default int descriptors(List<PeerInfo> peers) {
     return 0;
   }
 

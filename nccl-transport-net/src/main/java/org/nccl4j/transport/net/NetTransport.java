@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -179,9 +180,15 @@ final class NetTransport implements PxnTransport {
   }
 
   @Override
-  public int descriptors(PeerInfo peer) {
-    int channels = slots == null ? 1 : NetChannelCount.of(context, peer.rank());
-    return channels * net(peer).descriptorsOfPair();
+  public int descriptors(List<PeerInfo> peers) {
+    Map<Net, Integer> pairs = new IdentityHashMap<>();
+    for (PeerInfo peer : peers) {
+      int channels = slots == null ? 1 : NetChannelCount.of(context, peer.rank());
+      pairs.merge(net(peer), channels, Integer::sum);
+    }
+    return pairs.entrySet().stream()
+        .mapToInt(each -> each.getKey().descriptors(each.getValue()))
+        .sum();
   }
 
   @Override

@@ -1,7 +1,9 @@
 package org.nccl4j.api.init.connect;
 
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -9,6 +11,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.IntFunction;
 import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.observe.flight.Link;
@@ -68,7 +71,8 @@ public final class ConnectionSetup {
   /**
    * Makes connections; returns once this rank's are made. All ranks take part.
    *
-   * @param which ranks that connect with this one likewise
+   * @param which ranks that connect with this one likewise, in the order in which connectors are
+   *     created
    * @param routes the transport to each rank, by rank; null at this one
    * @param transports all that this rank has
    * @param endNanos when to give up
@@ -131,16 +135,26 @@ public final class ConnectionSetup {
 
   private OpenFiles.Need need(
       Set<Integer> which, List<PeerInfo> peers, List<TransportRoutes.NamedTransport> routes) {
-    long descriptors = 0;
     synchronized (transportLock) {
-      for (int peer : which) {
-        descriptors += routes.get(peer).transport().descriptors(peers.get(peer));
-      }
+      return need(rank, which, peers, routes::get);
     }
-    return need(rank, which, peers, descriptors);
   }
 
-  static OpenFiles.Need need(int rank, Set<Integer> which, List<PeerInfo> peers, long descriptors) {
+  /** The descriptors for connections with some ranks; to be called with the transports' lock. */
+  static OpenFiles.Need need(
+      int rank,
+      Collection<Integer> which,
+      List<PeerInfo> peers,
+      IntFunction<TransportRoutes.NamedTransport> routes) {
+    Map<Transport, List<PeerInfo>> by = new IdentityHashMap<>();
+    for (int peer : which) {
+      by.computeIfAbsent(routes.apply(peer).transport(), key -> new ArrayList<>())
+          .add(peers.get(peer));
+    }
+    long descriptors = 0;
+    for (Map.Entry<Transport, List<PeerInfo>> each : by.entrySet()) {
+      descriptors += each.getKey().descriptors(each.getValue());
+    }
     String process = peers.get(rank).processId();
     int here = (int) peers.stream().filter(peer -> peer.processId().equals(process)).count();
     return new OpenFiles.Need(rank, which.size(), descriptors, here);

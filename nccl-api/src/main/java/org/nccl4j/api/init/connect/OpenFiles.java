@@ -93,7 +93,9 @@ final class OpenFiles {
                 + " limit of %d")
             .formatted(
                 need.rank, need.descriptors, need.peers, need.ranksHere, open, promised, most),
-        "raise the limit of open files to %d (ulimit -n, or LimitNOFILE of a service), or run fewer ranks in a process"
+        ("raise the limit of open files to %d (ulimit -n, or LimitNOFILE of a service), run fewer"
+                + " ranks in a process, or set NCCL_SOCKET_NTHREADS=0 on all ranks, by which"
+                + " connections have fewer sockets")
             .formatted(Math.max(all, most + 1)));
   }
 

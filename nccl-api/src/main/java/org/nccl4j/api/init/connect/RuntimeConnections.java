@@ -314,15 +314,13 @@ public final class RuntimeConnections implements PeerConnector {
   }
 
   private OpenFiles.Need need(Kind kind, Set<Integer> which) {
-    long descriptors = 0;
     synchronized (lock) {
-      for (int peer : which) {
-        if (kind.ends.has(peer) && !kind.links.containsKey(peer)) {
-          descriptors += kind.ends.route(peer).transport().descriptors(peers.get(peer));
-        }
-      }
+      List<Integer> missing =
+          which.stream()
+              .filter(peer -> kind.ends.has(peer) && !kind.links.containsKey(peer))
+              .toList();
+      return ConnectionSetup.need(bootstrap.rank(), missing, peers, kind.ends::route);
     }
-    return ConnectionSetup.need(bootstrap.rank(), which, peers, descriptors);
   }
 
   private List<Link> connectPromised(Kind kind, Set<Integer> which, long endNanos) {

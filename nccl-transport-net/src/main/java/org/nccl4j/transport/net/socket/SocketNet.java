@@ -131,16 +131,23 @@ final class SocketNet implements Net {
     return true;
   }
 
-  /** {@inheritDoc} Where there are many connections, most have one further socket. */
+  /** {@inheritDoc} The other ends are taken to have as many connections. */
   @Override
-  public int descriptorsOfPair() {
-    int most = 1;
-    for (Nic nic : nics) {
-      DataSocketCount count = lanes(nic);
-      int lanes = count.shared() ? Math.min(1, count.lanes()) : count.lanes();
-      most = Math.max(most, lanes == 0 ? 1 : 2 * (1 + lanes));
+  public int descriptors(int pairs) {
+    int sum = 0;
+    for (int pair = 0; pair < pairs; pair++) {
+      sum += descriptorsOf(listeners + pair);
     }
-    return most;
+    return sum;
+  }
+
+  /** Of a pair of connections, before which there are others. */
+  private int descriptorsOf(int before) {
+    int most = 0;
+    for (Nic nic : nics) {
+      most = Math.max(most, lanes(nic, before).lanes());
+    }
+    return most == 0 ? 1 : 2 * (1 + most);
   }
 
   @Override
@@ -178,8 +185,12 @@ final class SocketNet implements Net {
 
   /** The listener of a connection decides for both ends. */
   private DataSocketCount lanes(Nic nic) {
-    boolean isFirst = listeners < FIRST_CONNECTIONS;
-    boolean isMore = listeners < MOST_CONNECTIONS;
+    return lanes(nic, listeners);
+  }
+
+  private DataSocketCount lanes(Nic nic, int before) {
+    boolean isFirst = before < FIRST_CONNECTIONS;
+    boolean isMore = before < MOST_CONNECTIONS;
     return settings.dataSockets(nic, !helped || !isMore ? 0 : isFirst ? SEVERAL : 1);
   }
 

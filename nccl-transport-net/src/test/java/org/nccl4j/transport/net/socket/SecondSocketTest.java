@@ -7,8 +7,9 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.spi.NetContext;
 
-/** Connections of GPUs have a second socket while the rank has few of them. */
+/** Connections of GPUs have further sockets while the rank has few of them. */
 class SecondSocketTest {
+  private static final int FIVE_EACH_WAY = 10;
   private static final int TWO_EACH_WAY = 4;
 
   private record Gpu(int ranks, Map<String, String> settings) implements NetContext {
@@ -39,10 +40,10 @@ class SecondSocketTest {
   }
 
   @Test
-  void fewRanksHaveOneOfEachPair() {
+  void fewRanksHaveFurtherSocketsForEachPair() {
     for (String late : new String[] {"0", "1"}) {
       try (SocketNet net = net(64, late)) {
-        assertEquals(TWO_EACH_WAY, net.descriptorsOfPair());
+        assertEquals(FIVE_EACH_WAY, net.descriptors(1));
       }
     }
   }
@@ -51,19 +52,26 @@ class SecondSocketTest {
   @Test
   void manyRanksThatConnectAllPairsHaveNone() {
     try (SocketNet net = net(65, "0")) {
-      assertEquals(1, net.descriptorsOfPair());
+      assertEquals(1, net.descriptors(1));
     }
   }
 
   /** Neighbours in rings and trees are few, whatever the number of ranks. */
   @Test
-  void manyRanksThatConnectLateHaveOneOfTheFirstConnections() {
+  void manyRanksThatConnectLateHaveThemForTheFirstConnections() {
     try (SocketNet net = net(4096, "1")) {
+      int later = SocketNet.MOST_CONNECTIONS - SocketNet.FIRST_CONNECTIONS;
+      int promised = net.descriptors(SocketNet.MOST_CONNECTIONS);
+      assertEquals(SocketNet.FIRST_CONNECTIONS * FIVE_EACH_WAY + later * TWO_EACH_WAY, promised);
+      int receiving = 0;
       for (int made = 0; made < SocketNet.MOST_CONNECTIONS; made++) {
-        assertEquals(TWO_EACH_WAY, net.descriptorsOfPair(), made + " connections");
-        net.listen(0, made);
+        int more = net.descriptors(1);
+        int sockets = 1 + SocketHandle.fromBytes(net.listen(0, made).handle()).lanes();
+        assertEquals(2 * sockets, more, made + " connections");
+        receiving += sockets;
       }
-      assertEquals(1, net.descriptorsOfPair());
+      assertEquals(promised, 2 * receiving);
+      assertEquals(1, net.descriptors(1));
     }
   }
 }
