@@ -283,8 +283,7 @@ public final class Initializer {
     TransportRoutes choice =
         new TransportRoutes(
             bootstrap.rank(), peers, transports, plugins.nets().asked(), request.logLevel("INIT"));
-    VerifiedConnections verified =
-        VerifiedConnections.of(request, choice, peers, ranks.late(), bootstrap);
+    VerifiedConnections verified = verified(choice, ranks);
     boolean puts = RmaConnections.areNeeded(peers, bootstrap.rank());
     boolean mayLack = puts && LatePeers.exist(request.settings(), peers);
     RuntimeConnections later =
@@ -338,6 +337,16 @@ public final class Initializer {
         handlers.size(),
         puts,
         proxy);
+  }
+
+  private VerifiedConnections verified(TransportRoutes choice, Ranks ranks) {
+    return VerifiedConnections.of(
+        request,
+        choice,
+        ranks.peers(),
+        ranks.graphs().neighbours(bootstrap.rank()),
+        ranks.late(),
+        bootstrap);
   }
 
   private Probing probing(Plugins plugins, Ranks ranks, VerifiedConnections verified) {

@@ -1,10 +1,10 @@
 package org.nccl4j.api.init.connect;
 
 import java.lang.System.Logger;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.stream.Collectors;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.peers.InitRequest;
@@ -28,6 +28,8 @@ public record VerifiedConnections(
   /**
    * Chooses, connects and tries; all ranks take part.
    *
+   * @param neighbours this rank's in rings and trees, which are connected first: networks may have
+   *     more for the first connections than for others
    * @param late ranks with which this one is connected later, if they are reached over a network
    * @throws org.nccl4j.device.NcclException if no transport connects a pair, with what each said
    */
@@ -35,17 +37,14 @@ public record VerifiedConnections(
       InitRequest request,
       TransportRoutes choice,
       List<PeerInfo> peers,
+      Set<Integer> neighbours,
       Set<Integer> late,
       Bootstrap bootstrap) {
     int rank = bootstrap.rank();
     List<TransportRoutes.NamedTransport> routes = choice.choose(bootstrap);
     Set<Integer> later = overNetworks(late, routes);
-    Set<Integer> now = new TreeSet<>();
-    for (int peer = 0; peer < peers.size(); peer++) {
-      if (peer != rank && !later.contains(peer)) {
-        now.add(peer);
-      }
-    }
+    Set<Integer> now = order(rank, peers.size(), neighbours);
+    now.removeAll(later);
     ConnectionSetup links =
         ConnectionSetup.connect(
             now, peers, routes, choice.transports(), bootstrap, bootstrap.exchangeEnd());
@@ -71,6 +70,16 @@ public record VerifiedConnections(
       complaints = check.complaints(links);
     }
     return new VerifiedConnections(links, routes, later);
+  }
+
+  /** The other ranks: neighbours, then the others, those with near numbers first. */
+  static Set<Integer> order(int rank, int nRanks, Set<Integer> neighbours) {
+    Set<Integer> order = new LinkedHashSet<>(neighbours);
+    for (int distance = 1; distance <= nRanks / 2; distance++) {
+      order.add((rank + distance) % nRanks);
+      order.add((rank + nRanks - distance) % nRanks);
+    }
+    return order;
   }
 
   private static Set<Integer> overNetworks(
