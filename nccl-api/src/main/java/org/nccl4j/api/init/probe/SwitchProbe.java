@@ -20,8 +20,8 @@ import org.nccl4j.device.cuda.CudaDevice;
  * measure. Results are kept beside those of {@link Probing}, as the time of one all-reduce.
  *
  * <p>A switch that is slow once may have been measured on busy GPUs. So that result is kept apart,
- * as a doubt, and the next process measures again. If the switch is slow then too, the faster
- * result is kept for good.
+ * as a doubt, by which this process goes, and the next process measures again. If the switch is
+ * slow then too, the faster result is kept for good.
  */
 public final class SwitchProbe {
   /** Shared by rank 0: nothing is measured. */
@@ -32,6 +32,8 @@ public final class SwitchProbe {
 
   private static final long BYTES = 1L << 30;
   private static final String SWITCH = "the switch";
+  private static final String LATER =
+      ". The GPUs may have been busy, so a later process measures again";
 
   /**
    * The age from which on a doubt counts as another measurement: processes of one job measure at
@@ -86,13 +88,15 @@ public final class SwitchProbe {
 
   /** Rank 0's message to all ranks. Reads a file. */
   public String shared() {
-    return key == null
-        ? NO
-        : cache
-            .get()
-            .find(key.get(), info)
-            .map(table -> Double.toString(gigabytes(table)))
-            .orElse(DUE);
+    return key == null ? NO : found().map(table -> Double.toString(gigabytes(table))).orElse(DUE);
+  }
+
+  /** The result that was kept for good, else what is in doubt for this process. */
+  private Optional<TunedTable> found() {
+    ProbeCache kept = cache.get();
+    ProbeKey doubt = key.get().inDoubt();
+    Optional<TunedTable> forGood = kept.find(key.get(), info);
+    return forGood.isEmpty() && kept.knows(doubt) ? kept.find(doubt, info) : forGood;
   }
 
   /** The speed that rank 0 has shared, in GB/s; empty without one. */
@@ -137,7 +141,7 @@ public final class SwitchProbe {
     if (earlier.isEmpty()) {
       kept.keep(doubt, table(of, gigabytes), info);
     }
-    return ". The GPUs may have been busy, so a later process measures again";
+    return LATER;
   }
 
   /** True if this process has said already that the switch may be slow. */
@@ -147,13 +151,14 @@ public final class SwitchProbe {
 
   /** How to measure again where a result was found, as a sentence behind a reason. */
   public String again() {
-    return key == null
-        ? ""
-        : cache
-            .get()
-            .file(key.get())
-            .map(file -> ". Delete " + file + " to measure again")
-            .orElse("");
+    if (key == null) {
+      return "";
+    }
+    ProbeCache kept = cache.get();
+    ProbeKey of = key.get();
+    return kept.find(of, info).isEmpty() && isInDoubt()
+        ? LATER
+        : kept.file(of).map(file -> ". Delete " + file + " to measure again").orElse("");
   }
 
   private TunedTable table(ProbeKey of, double gigabytes) {

@@ -69,7 +69,8 @@ class SwitchProbeTest {
     assertFalse(first.isInDoubt());
     assertTrue(first.keep(90, /* isSlow= */ true).contains("measures again"));
     assertTrue(first.isInDoubt());
-    assertTrue(SwitchProbe.isDue(first.shared()));
+    assertEquals(90, known(first), 0.1, "its next communicators do not measure again");
+    assertTrue(first.again().contains("a later process measures again"), first.again());
     hourPasses();
     SwitchProbe second = process();
     assertTrue(SwitchProbe.isDue(second.shared()));
@@ -84,6 +85,8 @@ class SwitchProbeTest {
     SwitchProbe second = process();
     String remedy = second.keep(70, /* isSlow= */ true);
     assertEquals(90, known(process()), 0.1);
+    assertEquals(90, known(second), 0.1);
+    assertEquals(remedy, ", not for the first time" + second.again());
     assertEquals(2, files().size());
     String file = remedy.replaceFirst(".*Delete (.*) to measure again", "$1");
     Files.delete(Path.of(file));
