@@ -199,7 +199,7 @@ public final class ChildCommunicators {
     }
     String label = "/shrunk %d".formatted(parent.nextShrink());
     if (abort) {
-      parent.revoke();
+      parent.revoke(" in shrink");
     } else {
       parent.checkRunning("shrink without abort");
       checkUsable("shrink without abort");

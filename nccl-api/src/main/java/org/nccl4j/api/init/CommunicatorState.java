@@ -479,6 +479,15 @@ public final class CommunicatorState {
    */
   public void revoke() {
     called(() -> "revoke");
+    revoke("");
+  }
+
+  /**
+   * Revokes it as {@link #revoke()} does.
+   *
+   * @param within the call that does so, as the end of a clause; "" for a revocation
+   */
+  void revoke(String within) {
     if (left) {
       return;
     }
@@ -486,8 +495,9 @@ public final class CommunicatorState {
     NcclException revocation =
         new InvalidUsageException(
             ErrorId.REVOKED,
-            "communicator %s was revoked by rank %d".formatted(name(), rank()),
-            "create another communicator with shrink, or close this one");
+            "communicator %s was revoked by rank %d%s".formatted(name(), rank(), within),
+            "create another communicator with shrink, or close this one",
+            failure()); // the reason, if there was one
     engine().resources().fail(revocation);
     // What this rank calls from now on has its own revocation as the reason, also if another rank's
     // failure or revocation was heard before.

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Communicator.ShrinkMode;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -133,11 +134,7 @@ class ErrorIdTest {
     try (Ranks ranks = Ranks.onHosts("ab", CommunicatorConfig.defaults())) {
       ranks.communicators.get(0).revoke();
       Communicator other = ranks.communicators.get(1);
-      long end = System.nanoTime() + Duration.ofSeconds(60).toNanos();
-      while (other.asyncError().isEmpty() && System.nanoTime() - end < 0) {
-        Thread.onSpinWait();
-      }
-      NcclException heard = other.asyncError().orElseThrow();
+      NcclException heard = heard(other);
       assertEquals(ErrorId.RANK_FAILED, heard.id());
       NcclException cause = (NcclException) heard.getCause();
       assertEquals(ErrorId.REVOKED, cause.id());
@@ -147,6 +144,37 @@ class ErrorIdTest {
             ErrorId.REVOKED,
             () -> other.broadcast(data, data, 16, DataType.FLOAT32, 0, ranks.streams.get(1)));
       }
+    }
+  }
+
+  private static NcclException heard(Communicator rank) {
+    long end = System.nanoTime() + Duration.ofSeconds(60).toNanos();
+    while (rank.asyncError().isEmpty() && System.nanoTime() - end < 0) {
+      Thread.onSpinWait();
+    }
+    return rank.asyncError().orElseThrow();
+  }
+
+  /** A thread that goes on with the old communicator learns why it was shrunk. */
+  @Test
+  void theFailureBeforeAShrinkIsTheCauseOfLaterRefusals() {
+    try (Ranks ranks = Ranks.onHosts("ab", CommunicatorConfig.defaults());
+        DeviceMemory data = Ranks.floats(16, i -> 1)) {
+      Communicator comm = ranks.communicators.get(0);
+      ranks.communicators.get(1).abort();
+      assertEquals(ErrorId.RANK_FAILED, heard(comm).id());
+      comm.shrink(Set.of(1), ShrinkMode.ABORT).close();
+      NcclException refusal =
+          assertThrows(
+              NcclException.class,
+              () -> comm.broadcast(data, data, 16, DataType.FLOAT32, 0, ranks.streams.get(0)));
+      assertEquals(ErrorId.REVOKED, refusal.id());
+      assertTrue(refusal.problem().endsWith("by rank 0 in shrink"), refusal.problem());
+      boolean told = false;
+      for (Throwable each = refusal; each != null; each = each.getCause()) {
+        told |= each instanceof NcclException error && error.id() == ErrorId.RANK_FAILED;
+      }
+      assertTrue(told, refusal.toString());
     }
   }
 }
