@@ -9,16 +9,22 @@ public final class OtherProcess {
 
   private OtherProcess() {}
 
-  /** True if a process has ended, though its parent may not have asked for its status yet. */
+  /**
+   * True if a process has ended, though its parent may not have asked for its status yet. One whose
+   * first thread alone has ended goes on.
+   */
   public static boolean hasEnded(long pid) {
     return hasEnded(PROCESSES, pid);
   }
 
   static boolean hasEnded(Path processes, long pid) {
     Path process = processes.resolve(Long.toString(pid));
-    String state = ProcFile.field(process.resolve("status"), "State").orElse("");
-    return state.isEmpty()
-        ? Files.notExists(process)
-        : state.startsWith("Z") || state.startsWith("X");
+    Path status = process.resolve("status");
+    String state = ProcFile.field(status, "State").orElse("");
+    if (state.isEmpty()) {
+      return Files.notExists(process);
+    }
+    boolean isAlone = ProcFile.field(status, "Threads").orElse("1").equals("1");
+    return state.startsWith("Z") && isAlone || state.startsWith("X");
   }
 }

@@ -24,12 +24,16 @@ class OtherProcessTest {
     process(3, "Name:\ta\nState:\tZ (zombie)\n");
     process(4, "Name:\ta\nState:\tX (dead)\n");
     process(5, "");
+    process(7, "Name:\ta\nState:\tZ (zombie)\nThreads:\t1\n");
+    process(8, "Name:\ta\nState:\tZ (zombie)\nThreads:\t3\n");
     assertFalse(OtherProcess.hasEnded(processes, 1));
     assertFalse(OtherProcess.hasEnded(processes, 2));
     assertTrue(OtherProcess.hasEnded(processes, 3));
     assertTrue(OtherProcess.hasEnded(processes, 4));
     assertFalse(OtherProcess.hasEnded(processes, 5), "not known");
     assertTrue(OtherProcess.hasEnded(processes, 6));
+    assertTrue(OtherProcess.hasEnded(processes, 7));
+    assertFalse(OtherProcess.hasEnded(processes, 8), "main has ended, not its other threads");
     assertFalse(OtherProcess.hasEnded(ThisProcess.pid()));
   }
 }
