@@ -62,7 +62,7 @@ static _Atomic int live; // several threads make and free
 static char calls[LOG_BYTES];
 static size_t calls_length;
 static char fail_call[64];
-static int fail_errno, fail_after;
+static int fail_errno, fail_after, fail_once;
 static int wc_status, wc_after;
 static uint64_t lost_from;
 static uint64_t chance;

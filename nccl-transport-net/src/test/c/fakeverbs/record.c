@@ -6,6 +6,7 @@ static int record(const char *call) {
   calls_length += snprintf(calls + calls_length, LOG_BYTES - calls_length, "%s\n", call);
   if (calls_length > LOG_BYTES - 100) calls_length = 0;
   int error = strcmp(call, fail_call) == 0 && fail_after-- <= 0 ? fail_errno : 0;
+  if (error && fail_once) fail_call[0] = 0;
   pthread_mutex_unlock(&recording);
   if (error) errno = error;
   return error;

@@ -61,6 +61,13 @@ void fake_fail(const char *call, int error, int after) {
   snprintf(fail_call, sizeof fail_call, "%s", call);
   fail_errno = error;
   fail_after = after;
+  fail_once = 0;
+}
+
+/* The next such call fails with this error number, and those after it do not. */
+void fake_fail_once(const char *call, int error) {
+  fake_fail(call, error, 0);
+  fail_once = 1;
 }
 
 /* The next send but so many completes with this status. */

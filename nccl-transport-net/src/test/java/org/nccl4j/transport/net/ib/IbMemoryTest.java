@@ -11,6 +11,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -176,6 +178,33 @@ class IbMemoryTest extends WithRoce {
         fake.fake_fail("", 0, 0);
       }
       cache.register(OWNER, PAGE, PAGE).closeSoon();
+    }
+  }
+
+  /** The first gives up the cache's lock while it waits for room. */
+  @Test
+  void twoThreadsThatRegisterTheSameWhenThereIsNoRoomShareIt() throws Exception {
+    try (OpenDevice open = OpenDevice.of(FakeVerbs.settings(), "roce0")) {
+      RegistrationCache cache = open.cache();
+      int before = fake.fake_live();
+      for (int round = 0; round < 50; round++) {
+        RegistrationCache.Region old = cache.register(new Object(), PAGE, PAGE);
+        CompletableFuture<RegistrationCache.Region> second = new CompletableFuture<>();
+        Thread other = new Thread(() -> second.complete(cache.register(OWNER, PAGE, PAGE)));
+        RegistrationCache.Region first;
+        synchronized (cache) {
+          other.start();
+          IbLink.await(() -> other.getState() == Thread.State.BLOCKED);
+          old.closeSoon();
+          fake.fake_fail_once("ibv_reg_mr", 12);
+          first = cache.register(OWNER, PAGE, PAGE);
+        }
+        assertEquals(first.localKey(), second.get(60, TimeUnit.SECONDS).localKey());
+        assertEquals(1, cache.size());
+        first.close();
+        second.get().close();
+        assertEquals(before, fake.fake_live());
+      }
     }
   }
 

@@ -11,7 +11,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
-import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.support.DaemonThread;
@@ -223,16 +223,23 @@ public final class RegistrationCache {
   public synchronized Region register(Object owner, long address, long bytes, boolean relaxed) {
     long start = address & -PAGE;
     long length = (address + Math.max(bytes, 1) + PAGE - 1 & -PAGE) - start;
+    return registered(
+        () -> find(owner, start, length, relaxed),
+        () -> {
+          long handle = verbs.registerMemory(domain, start, length, relaxed, device);
+          Region region = new Region(handle, start, length, relaxed, owner, null);
+          byOwner.computeIfAbsent(owner, first -> new ArrayList<>()).add(region);
+          return region;
+        });
+  }
+
+  private Region find(Object owner, long start, long length, boolean relaxed) {
     for (Region before : byOwner.getOrDefault(owner, List.of())) {
       if (before.relaxed == relaxed && before.holds(start, length)) {
-        before.users++;
         return before;
       }
     }
-    long handle = registered(() -> verbs.registerMemory(domain, start, length, relaxed, device));
-    Region region = new Region(handle, start, length, relaxed, owner, null);
-    byOwner.computeIfAbsent(owner, first -> new ArrayList<>()).add(region);
-    return region;
+    return null;
   }
 
   /**
@@ -242,30 +249,41 @@ public final class RegistrationCache {
   public synchronized Region registerDmaBuf(
       int fd, long offset, long bytes, long address, boolean relaxed) {
     DmaBufPart part = DmaBufPart.of(fd, offset, bytes, address, relaxed);
-    Region known = byDmaBuf.get(part);
-    if (known != null) {
-      known.users++;
-      return known;
-    }
-    long handle =
-        registered(() -> verbs.registerDmaBuf(domain, fd, offset, bytes, address, relaxed, device));
-    Region region = new Region(handle, address, bytes, relaxed, null, part);
-    if (part != null) {
-      byDmaBuf.put(part, region);
-    }
-    return region;
+    return registered(
+        () -> byDmaBuf.get(part),
+        () -> {
+          long handle = verbs.registerDmaBuf(domain, fd, offset, bytes, address, relaxed, device);
+          Region region = new Region(handle, address, bytes, relaxed, null, part);
+          if (part != null) {
+            byDmaBuf.put(part, region);
+          }
+          return region;
+        });
   }
 
-  /** Registers, again if the limit may be that of memory whose registration is being ended. */
-  private long registered(LongSupplier registering) {
+  /**
+   * Finds or registers, again if the limit may be that of memory whose registration is being ended:
+   * another thread may have registered the same meanwhile.
+   *
+   * @param finding gives null where there is none
+   */
+  private Region registered(Supplier<Region> finding, Supplier<Region> registering) {
     try {
-      return registering.getAsLong();
+      return foundOr(registering, finding.get());
     } catch (NcclException e) {
       if (!awaitEnds() || closed) {
         throw e;
       }
-      return registering.getAsLong();
+      return foundOr(registering, finding.get());
     }
+  }
+
+  private static Region foundOr(Supplier<Region> registering, Region found) {
+    if (found == null) {
+      return registering.get();
+    }
+    found.users++;
+    return found;
   }
 
   /** Returns the number of registrations that can be shared now. */

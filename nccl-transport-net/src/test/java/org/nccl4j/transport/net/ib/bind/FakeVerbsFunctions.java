@@ -10,6 +10,8 @@ public interface FakeVerbsFunctions {
 
   void fake_fail(String call, int error, int after);
 
+  void fake_fail_once(String call, int error);
+
   void fake_complete_with(int status, int after);
 
   void fake_lose_from(long bytes);
