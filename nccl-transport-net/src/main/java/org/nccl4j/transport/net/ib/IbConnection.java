@@ -18,7 +18,6 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.failover.Turn;
@@ -31,7 +30,6 @@ import org.nccl4j.transport.net.ib.device.CompletionQueue;
 import org.nccl4j.transport.net.ib.device.IbPort;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.device.OpenDevice;
-import org.nccl4j.transport.net.ib.verbs.Descriptors;
 import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
 /**
@@ -660,7 +658,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     takeTurn();
     try {
       boolean movable = move != null && ports.moveMemory();
-      OwnedFd kept = movable ? Descriptors.duplicate(fd) : null;
+      KeptDmaBuf kept = movable ? KeptDmaBuf.of(fd) : null;
       IbMemory.DmaBuf from = new IbMemory.DmaBuf(fd, offset);
       return memories.add(
           new IbMemory(memory, null, from, kept, held.devices(), settings.relaxed()));

@@ -6,7 +6,6 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.transport.net.ib.device.OpenDevice;
 import org.nccl4j.transport.net.ib.device.RegistrationCache;
 
@@ -27,7 +26,7 @@ final class IbMemory implements NetMemory {
   private final DmaBuf dmaBuf;
 
   /** A descriptor for later registrations; null where there are none. */
-  private final OwnedFd kept;
+  private final KeptDmaBuf kept;
 
   /** Of each port's device. */
   private RegistrationCache.Region[] regions;
@@ -47,7 +46,7 @@ final class IbMemory implements NetMemory {
       DeviceMemory memory,
       Object owner,
       DmaBuf dmaBuf,
-      OwnedFd kept,
+      KeptDmaBuf kept,
       List<OpenDevice> devices,
       boolean relaxed) {
     this.memory = memory;
@@ -96,7 +95,7 @@ final class IbMemory implements NetMemory {
           "raise ulimit -n, for another descriptor of each dma-buf");
     }
     stay();
-    next = registered(devices, kept == null ? 0 : kept.value(), relaxed);
+    next = registered(devices, kept == null ? 0 : kept.descriptor(), relaxed);
   }
 
   private RegistrationCache.Region[] registered(List<OpenDevice> devices, int fd, boolean relaxed) {

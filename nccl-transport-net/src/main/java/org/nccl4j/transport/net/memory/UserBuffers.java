@@ -23,10 +23,7 @@ import org.nccl4j.device.host.RegisteredMemory;
 public final class UserBuffers implements AutoCloseable {
   private static final System.Logger LOG = DebugLog.of("NET");
 
-  /**
-   * Registrations that are known at a time. Of a GPU each keeps a descriptor where another card may
-   * take over.
-   */
+  /** Registrations that are known at a time. */
   public static final int MOST = 64;
 
   /** Room at first: an operation uses one or two. */

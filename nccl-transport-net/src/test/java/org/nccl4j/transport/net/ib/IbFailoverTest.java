@@ -7,10 +7,15 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,6 +26,8 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.shm.OwnedFd;
+import org.nccl4j.device.shm.SharedSegment;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** Queue pairs, ports and devices that die, and others that take over. */
@@ -344,6 +351,50 @@ class IbFailoverTest extends WithFakeVerbs {
       assertArrayEquals(IbLink.patternBytes(1000, 2), IbLink.read(gpu, 100, 1000));
       assertEquals(2, FakeVerbs.calls(fake, "dmabuf offset=4096").size(), "by a descriptor each");
     }
+  }
+
+  /** Descriptors are few, and registrations and connections may be many. */
+  @Test
+  void connectionsThatMayMoveKeepOneDescriptorOfADmaBuf() throws IOException {
+    twoPorts(false);
+    try (IbLink one = new IbLink();
+        IbLink two = new IbLink();
+        DeviceMemory memory = IbLink.memory(8192);
+        SharedSegment buffer = SharedSegment.create(16384);
+        OwnedFd fd = new OwnedFd(buffer.duplicateFd());
+        OwnedFd same = new OwnedFd(buffer.duplicateFd())) {
+      Object inode = Files.getAttribute(Path.of("/proc/self/fd/" + fd.value()), "unix:ino");
+      long before = descriptors(inode);
+      List<NetMemory> known =
+          List.of(
+              one.sender.registerDmaBuf(memory, fd.value(), 4096),
+              one.receiver.registerDmaBuf(memory, same.value(), 4096),
+              two.sender.registerDmaBuf(memory, fd.value(), 4096),
+              two.sender.registerDmaBuf(memory, fd.value(), 0));
+      assertEquals(before + 1, descriptors(inode));
+      known.get(0).close();
+      known.get(0).close();
+      known.get(3).closeSoon();
+      assertEquals(before + 1, descriptors(inode), "two use it");
+      known.get(1).close();
+      known.get(2).close();
+      assertEquals(before, descriptors(inode));
+    }
+  }
+
+  /** Of a file, among all of this process. */
+  private static long descriptors(Object inode) throws IOException {
+    long count = 0;
+    try (Stream<Path> all = Files.list(Path.of("/proc/self/fd"))) {
+      for (Path each : all.toList()) {
+        try {
+          count += Files.getAttribute(each, "unix:ino").equals(inode) ? 1 : 0;
+        } catch (NoSuchFileException e) {
+          // The listing's own, or one that another thread has closed.
+        }
+      }
+    }
+    return count;
   }
 
   @ParameterizedTest

@@ -1,9 +1,6 @@
 package org.nccl4j.transport.net.ib.device;
 
-import java.io.IOException;
 import java.lang.System.Logger.Level;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -48,23 +45,13 @@ public final class RegistrationCache {
 
   /**
    * A part of a dma-buf. A registration keeps its dma-buf, so no other one has that file meanwhile.
-   *
-   * @param file device and inode
    */
   private record DmaBufPart(
-      Map<String, Object> file, long offset, long bytes, long address, boolean relaxed) {
+      DmaBufFile file, long offset, long bytes, long address, boolean relaxed) {
     /** Null if the file of the descriptor is not known. */
     static DmaBufPart of(int fd, long offset, long bytes, long address, boolean relaxed) {
-      try {
-        return new DmaBufPart(
-            Files.readAttributes(Path.of("/proc/self/fd/" + fd), "unix:dev,ino"),
-            offset,
-            bytes,
-            address,
-            relaxed);
-      } catch (IOException | UnsupportedOperationException e) {
-        return null;
-      }
+      DmaBufFile file = DmaBufFile.of(fd);
+      return file == null ? null : new DmaBufPart(file, offset, bytes, address, relaxed);
     }
   }
 
