@@ -209,7 +209,7 @@ final class AlgorithmTimes implements AutoCloseable {
   }
 
   /** All ways that some device could have; first that which the others are measured by. */
-  private static List<ChosenAlgorithm> ways(Operation operation) {
+  private List<ChosenAlgorithm> ways(Operation operation) {
     List<ChosenAlgorithm> ways = new ArrayList<>();
     if (operation.isCollective()) {
       for (Algorithm algorithm : Algorithm.overConnections()) {
@@ -224,8 +224,10 @@ final class AlgorithmTimes implements AutoCloseable {
         ways.add(new ChosenAlgorithm(Algorithm.RAILS, Protocol.SIMPLE));
       }
     }
-    for (Algorithm way : Algorithm.betweenWindows()) {
-      ways.add(new ChosenAlgorithm(way, way.protocol()));
+    if (noWindows.isEmpty()) {
+      for (Algorithm way : Algorithm.betweenWindows()) {
+        ways.add(new ChosenAlgorithm(way, way.protocol()));
+      }
     }
     return ways;
   }
@@ -244,7 +246,7 @@ final class AlgorithmTimes implements AutoCloseable {
       ways.add(rank.withOptions(options));
     }
     // NVLS has one name over connections and in place: buffers in windows have it in place.
-    boolean plain = way.algorithm().isNvls() && noWindows.isEmpty();
+    boolean plain = way.algorithm().isNvls() || noWindows.isPresent();
     TreeMap<Long, Double> points = new TreeMap<>();
     for (long bytes = least; bytes <= most; bytes *= 4) {
       long count = bytes / DataType.FLOAT32.bytes() / operation.wholes(ranks.get(0).nRanks());

@@ -169,6 +169,34 @@ class CostsBetweenHostsTest {
     assertFalse(out.toString().contains("[1]"), out.toString());
   }
 
+  /** Windows are possible there, but processes whose clocks differ do not register them. */
+  @Test
+  void ranksOfOneMachineThatMeasureEachForItselfWriteNoTimesOfWindows() {
+    UniqueId id = UniqueId.create(PLAIN);
+    List<CompletableFuture<List<String>>> measuring =
+        IntStream.range(0, 3)
+            .mapToObj(
+                rank ->
+                    CompletableFuture.supplyAsync(
+                        () ->
+                            measured(
+                                Communicator.initRank(
+                                    3,
+                                    id,
+                                    rank,
+                                    Devices.host(),
+                                    PLAIN.with("NCCL4J_NVLS_MODE", "emulated"))),
+                        task -> new Thread(task).start()))
+            .toList();
+    List<String> lines = measuring.get(0).join();
+    measuring.forEach(CompletableFuture::join);
+    assertTrue(lines.stream().anyMatch(line -> line.startsWith("3 AllReduce Ring Simple 256:")));
+    assertTrue(
+        lines.stream().anyMatch(line -> line.startsWith("3 AllReduce NVLS Simple 256:")),
+        lines.toString());
+    assertTrue(lines.stream().noneMatch(line -> line.contains(" Direct")), lines.toString());
+  }
+
   private static List<String> measured(Communicator rank) {
     List<String> lines;
     try (AlgorithmTimes times = new AlgorithmTimes(List.of(rank), 1024)) {
