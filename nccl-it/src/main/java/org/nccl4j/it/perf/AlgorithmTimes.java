@@ -25,6 +25,7 @@ import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.ChosenAlgorithm;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.Window;
 import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -77,18 +78,13 @@ final class AlgorithmTimes implements AutoCloseable {
   private final List<DeviceMemory> sends = new ArrayList<>();
   private final List<DeviceMemory> recvs = new ArrayList<>();
 
-  /** Outside of windows, sends before receives; empty until they are needed. */
-  private final List<DeviceMemory> outside = new ArrayList<>();
+  /** Of all buffers, sends before receives; empty while these are in no windows. */
+  private final List<Window> windows = new ArrayList<>();
 
   private final List<DeviceStream> streams = new ArrayList<>();
 
   /** One for each rank. */
   private final List<ExecutorService> threads = new ArrayList<>();
-
-  /** The buffers of the way that is measured; set while no rank's thread works. */
-  private List<DeviceMemory> from = sends;
-
-  private List<DeviceMemory> to = recvs;
 
   private final CyclicBarrier barrier;
   private final Optional<String> noWindows;
@@ -167,14 +163,38 @@ final class AlgorithmTimes implements AutoCloseable {
         Group.run(
             () -> {
               for (int rank = 0; rank < ranks.size(); rank++) {
-                ranks.get(rank).registerWindow(buffers.get(rank));
+                windows.add(ranks.get(rank).registerWindow(buffers.get(rank)));
               }
             });
       }
       return Optional.empty();
     } catch (InvalidArgumentException | InvalidUsageException e) {
+      windows.clear();
       return Optional.of(e.problem());
     }
+  }
+
+  /**
+   * Ends the windows of all buffers, or makes them again: other buffers would take as much memory.
+   */
+  private void putInWindows(boolean in) {
+    if (in == !windows.isEmpty() || noWindows.isPresent()) {
+      return;
+    }
+    if (in) {
+      register();
+      return;
+    }
+    for (List<Window> each :
+        List.of(windows.subList(0, ranks.size()), windows.subList(ranks.size(), windows.size()))) {
+      Group.run(
+          () -> {
+            for (int rank = 0; rank < ranks.size(); rank++) {
+              ranks.get(rank).deregisterWindowOnAllRanks(each.get(rank));
+            }
+          });
+    }
+    windows.clear();
   }
 
   /**
@@ -283,13 +303,7 @@ final class AlgorithmTimes implements AutoCloseable {
   }
 
   private double median(List<Communicator> ways, Operation operation, long count, boolean plain) {
-    if (plain && outside.isEmpty()) {
-      for (int memory = 0; memory < 2 * ranks.size(); memory++) {
-        outside.add(ranks.get(memory % ranks.size()).device().memAlloc(most));
-      }
-    }
-    from = plain ? outside.subList(0, ranks.size()) : sends;
-    to = plain ? outside.subList(ranks.size(), 2 * ranks.size()) : recvs;
+    putInWindows(!plain);
     double cold = time(ways, operation, count, 1);
     int warmUp = (int) Math.max(1, Math.min(WARM_UP, ROUND_MICROSECONDS / cold));
     time(ways, operation, count, warmUp);
@@ -347,7 +361,7 @@ final class AlgorithmTimes implements AutoCloseable {
     }
     long start = System.nanoTime();
     for (int call = 0; call < calls; call++) {
-      call(way, from.get(rank), to.get(rank), operation, count, stream);
+      call(way, sends.get(rank), recvs.get(rank), operation, count, stream);
     }
     stream.synchronize();
     double time = (System.nanoTime() - start) / 1e3 / calls;
@@ -393,7 +407,6 @@ final class AlgorithmTimes implements AutoCloseable {
     streams.forEach(DeviceStream::close);
     sends.forEach(DeviceMemory::close);
     recvs.forEach(DeviceMemory::close);
-    outside.forEach(DeviceMemory::close);
     agreed.forEach(DeviceMemory::close);
   }
 }

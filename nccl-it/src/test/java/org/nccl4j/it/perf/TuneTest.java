@@ -9,8 +9,10 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import org.junit.jupiter.api.Test;
@@ -79,6 +81,28 @@ class TuneTest {
     assertTrue(table.contains("costs: measured, " + file), table);
     assertTrue(table.contains("with buffers in windows; costs: measured, " + file), table);
     ranks.forEach(Communicator::close);
+  }
+
+  /** The same buffers are in windows and out of them in turn. */
+  @Test
+  void nvlsThroughSlotsAndInPlaceHaveLinesOfTheirOwn() {
+    List<String> lines = new ArrayList<>();
+    List<Communicator> ranks =
+        Communicator.initAll(
+            Collections.nCopies(3, Devices.host()),
+            CommunicatorConfig.defaults().with("NCCL4J_NVLS_MODE", "emulated"));
+    try (AlgorithmTimes times = new AlgorithmTimes(ranks, 1024)) {
+      assertEquals(Optional.empty(), times.noWindows());
+      times.measure(256, lines::add);
+    }
+    for (String operation : List.of("AllReduce", "AllGather", "ReduceScatter")) {
+      for (String way :
+          List.of(" Ring Simple 256:", " NVLS Simple 256:", " DirectNVLS Simple 256:")) {
+        assertTrue(
+            lines.stream().anyMatch(line -> line.startsWith("3 " + operation + way)),
+            () -> operation + way + lines);
+      }
+    }
   }
 
   private static double last(String line) {
