@@ -150,11 +150,6 @@ enum { N_OTHERS_OPTIONS = sizeof OTHERS_OPTIONS / sizeof *OTHERS_OPTIONS };
 // Names the signal by which the JVM suspends threads, else SIGUSR2, which programs use.
 static const char SUSPENSION[] = "_JAVA_SR_SIGNUM";
 
-struct environment {
-  char* options[N_OTHERS_OPTIONS];  // NULL where a variable is not set
-  bool names_signal;
-};
-
 // A real-time signal that the program has no handler for; 0 if there is none. SIGRTMAX - 2 is that of the
 // JDK's sockets.
 static int free_signal(void) {
@@ -165,27 +160,65 @@ static int free_signal(void) {
   return 0;
 }
 
-// Sets the environment for the creation of a JVM; returns what put_back needs.
-static struct environment put_aside(void) {
-  struct environment before;
-  for (int i = 0; i < N_OTHERS_OPTIONS; i++) {
-    const char* value = getenv(OTHERS_OPTIONS[i]);
-    before.options[i] = value ? strdup(value) : NULL;
-    if (before.options[i]) unsetenv(OTHERS_OPTIONS[i]);
-  }
-  char number[16];
-  int signal = getenv(SUSPENSION) ? 0 : free_signal();
-  snprintf(number, sizeof number, "%d", signal);
-  before.names_signal = signal && !setenv(SUSPENSION, number, 1);
-  return before;
+// The program's threads read the environment, also while a JVM is created. So that environment stays as it is,
+// and the JVM gets another array of the same variables, which is never freed: a thread may still read it.
+struct environment {
+  char** program;  // the program's array
+  char** jvm;      // the JVM's; NULL if there is no memory
+  char** copy;     // of the JVM's as it was made
+  size_t bytes;    // of each
+  char* options[N_OTHERS_OPTIONS];  // entries that the JVM's does not have; NULL where there is none
+};
+
+static bool is_of(const char* entry, const char* name) {
+  size_t length = strlen(name);
+  return !strncmp(entry, name, length) && entry[length] == '=';
 }
 
-static void put_back(struct environment* before) {
-  if (before->names_signal) unsetenv(SUSPENSION);
-  for (int i = 0; i < N_OTHERS_OPTIONS; i++) {
-    if (before->options[i]) setenv(OTHERS_OPTIONS[i], before->options[i], 1);
-    free(before->options[i]);
+static bool is_left_out(struct environment* set, char* entry) {
+  for (int i = 0; i < N_OTHERS_OPTIONS; i++)
+    if (is_of(entry, OTHERS_OPTIONS[i])) {
+      set->options[i] = entry;
+      return true;
+    }
+  return false;
+}
+
+// Sets the environment for the creation of a JVM; returns what put_back needs.
+static struct environment put_aside(void) {
+  static char suspension[32];
+  struct environment set = {.program = environ};
+  size_t all = 0, n = 0;
+  while (set.program && set.program[all]) all++;
+  set.bytes = (all + 2) * sizeof(char*);
+  set.jvm = calloc(1, set.bytes);
+  set.copy = malloc(set.bytes);
+  if (!set.jvm || !set.copy) {
+    free(set.jvm);
+    set.jvm = NULL;
+    return set;
   }
+  for (size_t i = 0; i < all; i++)
+    if (!is_left_out(&set, set.program[i])) set.jvm[n++] = set.program[i];
+  int signal = getenv(SUSPENSION) ? 0 : free_signal();
+  snprintf(suspension, sizeof suspension, "%s=%d", SUSPENSION, signal);
+  if (signal) set.jvm[n] = suspension;
+  memcpy(set.copy, set.jvm, set.bytes);
+  __atomic_store_n(&environ, set.jvm, __ATOMIC_RELEASE);
+  return set;
+}
+
+// The program's array again, unless the program has set variables meanwhile: then they are in another array.
+static void put_back(struct environment* set) {
+  bool is_unchanged = set->jvm && environ == set->jvm && !memcmp(set->jvm, set->copy, set->bytes);
+  if (is_unchanged) {
+    __atomic_store_n(&environ, set->program, __ATOMIC_RELEASE);
+  } else if (set->jvm) {
+    unsetenv(SUSPENSION);
+    for (int i = 0; i < N_OTHERS_OPTIONS; i++)
+      if (set->options[i]) setenv(OTHERS_OPTIONS[i], strchr(set->options[i], '=') + 1, 1);
+  }
+  free(set->copy);
 }
 
 // --- Start ---------------------------------------------------------------------------------------
@@ -345,9 +378,9 @@ static bool start_jvm(const char* root, struct start* start) {
   n = add_user_options(options, n, words);
   start->create = make;
   start->arguments = (JavaVMInitArgs){JNI_VERSION_1_8, n, options, JNI_FALSE};
-  struct environment before = put_aside();
+  struct environment set = put_aside();
   create_on_thread(start);
-  put_back(&before);
+  put_back(&set);
   if (start->result == JNI_OK) return true;
   end_thread(start);
   return refuse("the JVM of %s does not start (JNI_CreateJavaVM gave %d). Remedy: see that there is "

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <dirent.h>
 
+extern char** environ;
+
 static int has_jvm(void) {
   FILE* maps = fopen("/proc/self/maps", "r");
   char line[1024];
@@ -163,7 +165,43 @@ static void late_handlers(void) {
 // Options for other JVMs, one of which this library's would not start with, are the program's.
 static void others_options(void) {
   CHECK(!strcmp(getenv("JAVA_TOOL_OPTIONS"), "-XX:+UseParallelGC"));
+  char name[32];
+  for (int i = 0; i < 1000; i++) {
+    snprintf(name, sizeof name, "GUEST_%d", i);
+    CHECK(!setenv(name, "set", 1));
+  }
+  // Other threads read these arrays, so neither is written to.
+  char **before = environ, *entries[2000];
+  size_t n = 0;
+  while (n < 2000 && before[n]) n++;
+  CHECK(n > 1000 && n < 2000);
+  memcpy(entries, before, n * sizeof *entries);
   work();
+  CHECK(environ == before && !memcmp(entries, before, n * sizeof *entries) && !before[n]);
+  CHECK(!strcmp(getenv("JAVA_TOOL_OPTIONS"), "-XX:+UseParallelGC"));
+  CHECK(!strcmp(getenv("_JAVA_OPTIONS"), "-Xmx1m"));
+  CHECK(!getenv("_JAVA_SR_SIGNUM"));
+}
+
+static volatile int ended, is_set;
+
+// Sets a variable from the time on at which the JVM has an environment of its own.
+static void* set_meanwhile(void* program) {
+  while (environ == program && !ended) usleep(10);
+  if (ended) return NULL;
+  CHECK(!setenv("GUEST", "set", 1));
+  is_set = 1;
+  return NULL;
+}
+
+// Variables that a thread of the program's sets while the JVM is created stay.
+static void others_variables(void) {
+  pthread_t setting;
+  CHECK(!pthread_create(&setting, NULL, set_meanwhile, environ));
+  work();
+  ended = 1;
+  CHECK(!pthread_join(setting, NULL));
+  CHECK(!is_set || !strcmp(getenv("GUEST"), "set"));
   CHECK(!strcmp(getenv("JAVA_TOOL_OPTIONS"), "-XX:+UseParallelGC"));
   CHECK(!strcmp(getenv("_JAVA_OPTIONS"), "-Xmx1m"));
   CHECK(!getenv("_JAVA_SR_SIGNUM"));
@@ -343,7 +381,7 @@ int main(int n, char** arguments) {
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
-               {"late-handlers", late_handlers}, {"others-options", others_options},
+               {"late-handlers", late_handlers}, {"others-options", others_options}, {"others-variables", others_variables},
                {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"far-peers", far_peers}, {"no-java", no_java},     {"no-classes", no_classes}, {"broken-classes", broken_classes}, {"NCCL_DEBUG", wrong_level}, {"NCCL_CONF_FILE", no_settings}};
   for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
     if (n == 2 && !strcmp(arguments[1], cases[i].name)) {

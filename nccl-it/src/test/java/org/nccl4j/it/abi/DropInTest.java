@@ -99,8 +99,9 @@ class DropInTest {
         "late-handlers");
   }
 
-  @Test
-  void optionsOfOtherJvms() throws Exception {
+  @ParameterizedTest
+  @ValueSource(strings = {"others-options", "others-variables"})
+  void optionsOfOtherJvms(String what) throws Exception {
     library.runShort(
         Map.of(
             "NCCL4J_DEVICE",
@@ -110,7 +111,7 @@ class DropInTest {
             "_JAVA_OPTIONS",
             "-Xmx1m"),
         library.compile("guest"),
-        "others-options");
+        what);
   }
 
   /** Functions of a program's end call NCCL when libjvm.so has destroyed its static objects. */
