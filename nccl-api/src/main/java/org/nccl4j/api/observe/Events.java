@@ -83,6 +83,13 @@ final class Events {
     @Timespan(Timespan.NANOSECONDS)
     long launchNanos;
 
+    @Label("Wait")
+    @Description(
+        "Time from the begin of this event to the end of the rank's operation before, where that"
+            + " has no event; -1 if it is unknown")
+    @Timespan(Timespan.NANOSECONDS)
+    long waitNanos;
+
     @Label("One of")
     @Description("So many operations of the rank were launched for each that was recorded")
     long every;

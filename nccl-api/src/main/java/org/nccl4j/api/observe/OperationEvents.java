@@ -18,6 +18,11 @@ final class OperationEvents implements OperationHook {
   private static final String HOST = DebugLog.hostName();
   private static final VarHandle OTHERS;
 
+  private static final long UNKNOWN = -1;
+
+  /** Operations of the other kind that may come before one that is expected. */
+  private static final int MOST_MARKS = 16;
+
   static {
     try {
       OTHERS = MethodHandles.lookup().findVarHandle(OperationEvents.class, "others", long.class);
@@ -44,6 +49,15 @@ final class OperationEvents implements OperationHook {
    */
   private long others;
 
+  private final Expected nextCollective = new Expected();
+  private final Expected nextOther = new Expected();
+
+  /** The end of the operation told last; null unless the next one may be recorded. */
+  private End last;
+
+  /** The end of the last operation before those that are told now; null likewise. */
+  private End before;
+
   OperationEvents(FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate) {
     this.log = log;
     this.rank = rank;
@@ -53,10 +67,15 @@ final class OperationEvents implements OperationHook {
 
   /** Adds or removes the hook as a recording enables the event; called by the observer. */
   void look() {
+    look(System.nanoTime());
+  }
+
+  /** Looks as {@link #look()} does, at a time. */
+  void look(long nanos) {
     // A launch may be of several sends, which only the hook counts.
     long launched =
         listening ? log.collectives() + (long) OTHERS.getOpaque(this) : log.launchedSoFar();
-    thinning.look(launched, System.nanoTime());
+    thinning.look(launched, nanos);
     boolean wanted = Events.areRecorded() && new Events.Operation().isEnabled();
     if (wanted != listening) {
       listening = wanted;
@@ -70,8 +89,32 @@ final class OperationEvents implements OperationHook {
     }
   }
 
+  /** The end of an operation that has no event. */
+  private static final class End {
+    /** 0 until then. Written by the stream's host function, read by that of the next operation. */
+    volatile long nanos;
+  }
+
+  /** The next operation of a kind, if it is to be recorded. */
+  private final class Expected {
+    private long number;
+    private int marks;
+
+    /** True if the end before it is to be known; others of this kind may not come for long. */
+    boolean wants(long next) {
+      if (!thinning.keeps(next)) {
+        return false;
+      }
+      marks = number == next ? marks + 1 : 1;
+      number = next;
+      return marks <= MOST_MARKS;
+    }
+  }
+
   @Override
   public void launching(int launches) {
+    before = last;
+    last = null;
     // The numbers that the operations get are known of a single launch alone.
     beganNanos =
         launches > 1 || thinning.keeps(log.collectives() + 1) || thinning.keeps(others + 1)
@@ -87,12 +130,28 @@ final class OperationEvents implements OperationHook {
     if (!isCollective) {
       OTHERS.setOpaque(this, others + 1);
     }
-    if (!thinning.keeps(isCollective ? number : others) || stream.isCapturing()) {
+    boolean isKept = thinning.keeps(isCollective ? number : others);
+    boolean isBeforeKept =
+        thinning.every() > 1 && (nextCollective.wants(number + 1) | nextOther.wants(others + 1));
+    if (!isKept && !isBeforeKept || stream.isCapturing()) {
       return;
     }
+    if (isKept) {
+      record(what, count, type, root, stream);
+    }
+    if (isBeforeKept) {
+      End end = new End();
+      stream.launchHostFunction(() -> end.nanos = System.nanoTime());
+      last = end;
+    }
+  }
+
+  private void record(String what, long count, DataType type, int root, DeviceStream stream) {
     Events.Operation event = new Events.Operation();
     event.begin();
-    event.launchNanos = beganNanos == 0 ? 0 : System.nanoTime() - beganNanos;
+    long begin = System.nanoTime();
+    event.launchNanos = beganNanos == 0 ? 0 : begin - beganNanos;
+    event.waitNanos = UNKNOWN;
     event.every = thinning.every();
     event.communicator = rank.name();
     event.rank = rank.rank();
@@ -101,9 +160,18 @@ final class OperationEvents implements OperationHook {
     event.bytes = count * type.bytes();
     event.root = root;
     event.communicatorId = rank.communicator();
-    event.number = number;
+    event.number = collectives;
     event.pid = PID;
     event.host = HOST;
-    stream.launchHostFunction(event::commit);
+    End ended = before;
+    stream.launchHostFunction(() -> commit(event, begin, ended));
+  }
+
+  private static void commit(Events.Operation event, long begin, End before) {
+    long ended = before == null ? 0 : before.nanos;
+    if (ended != 0) {
+      event.waitNanos = Math.max(0, ended - begin);
+    }
+    event.commit();
   }
 }

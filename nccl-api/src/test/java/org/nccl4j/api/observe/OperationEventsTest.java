@@ -22,6 +22,7 @@ import org.nccl4j.operation.Operation;
 /** The events of operations that are told as the dispatcher does. */
 class OperationEventsTest {
   private static final long LAUNCH_NANOS = 2_000_000;
+  private static final long RUN_NANOS = 20_000;
   private static final long SHAPE = CallShape.of(Operation.ALL_REDUCE, DataType.INT8, RedOp.SUM, 0);
 
   @TempDir Path folder;
@@ -112,5 +113,41 @@ class OperationEventsTest {
     List<RecordedEvent> some = recorded();
     assertTrue(some.size() <= 8000 / 8 + 16, some.size() + " are recorded");
     assertTrue(some.stream().allMatch(event -> event.getLong("every") >= 8), some.toString());
+  }
+
+  /** Operations that take a while, and of which the stream has many. */
+  @Test
+  void theEndOfTheOperationBeforeOneOfManyIsKnown() throws Exception {
+    OperationEvents events = new OperationEvents(log, rank, hooks, 100);
+    for (int n = 0; n < 1000; n++) {
+      log.collective(SHAPE, 5);
+    }
+    start();
+    events.look(System.nanoTime() + 1_000_000_000); // one of 16, or of 8 where that took long
+    for (int n = 0; n < 400; n++) {
+      hooks.launching(1);
+      stream.launchHostFunction(OperationEventsTest::runShortly);
+      if (n % 3 == 1) {
+        log.other(SHAPE, 5);
+      } else {
+        log.collective(SHAPE, 5);
+      }
+      tell();
+    }
+    List<RecordedEvent> some = recorded();
+    assertTrue(some.size() > 2, some.toString());
+    for (RecordedEvent event : some) {
+      long wait = event.getLong("waitNanos");
+      assertTrue(event.getLong("every") > 1, event.toString());
+      assertTrue(wait >= 0, event.toString());
+      assertTrue(wait + RUN_NANOS <= event.getDuration().toNanos(), event.toString());
+    }
+  }
+
+  private static void runShortly() {
+    long begin = System.nanoTime();
+    while (System.nanoTime() - begin < RUN_NANOS) {
+      Thread.onSpinWait();
+    }
   }
 }

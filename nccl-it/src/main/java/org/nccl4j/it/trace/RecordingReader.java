@@ -21,7 +21,7 @@ final class RecordingReader {
   private static final String PREFIX = "org.nccl4j.";
   private static final long SECOND_NANOS = 1_000_000_000L;
   private static final List<String> NOT_SHOWN =
-      List.of("startTime", "duration", "eventThread", "launchNanos");
+      List.of("startTime", "duration", "eventThread", "launchNanos", "waitNanos");
 
   private RecordingReader() {}
 
@@ -105,6 +105,9 @@ final class RecordingReader {
         whole.name(),
         waitsForAll(whole.name()) ? number(event, "number") : 0,
         whole.beginNanos() - number(event, "launchNanos"), // the event begins after the launch
+        event.hasField("waitNanos") && event.getLong("waitNanos") >= 0
+            ? whole.beginNanos() + event.getLong("waitNanos")
+            : 0,
         whole.endNanos(),
         whole.details());
   }
@@ -139,6 +142,7 @@ final class RecordingReader {
         name,
         0,
         nanos(event.getStartTime()),
+        0,
         nanos(event.getEndTime()),
         details);
   }

@@ -12,6 +12,8 @@ import java.util.Map;
  * @param call the number of a collective that ends on no rank before all ranks have called it; 0
  *     for everything else
  * @param beginNanos since 1970, by the clock of the process's host
+ * @param readyNanos likewise; the end of the rank's operation before, where a span of that may be
+ *     missing; 0 if it is unknown
  * @param endNanos likewise; equal to the begin for a moment
  * @param details to be shown with it
  */
@@ -22,6 +24,7 @@ record Span(
     String name,
     long call,
     long beginNanos,
+    long readyNanos,
     long endNanos,
     Map<String, Object> details) {
 

@@ -47,6 +47,7 @@ final class TraceFile {
               span.name(),
               span.call(),
               span.beginNanos() + offset,
+              span.readyNanos() == 0 ? 0 : span.readyNanos() + offset,
               span.endNanos() + offset,
               span.details()));
     }
@@ -75,13 +76,12 @@ final class TraceFile {
     int track = track(process, span, out);
     Map<Track, Long> last = ends.computeIfAbsent(span.process(), key -> new HashMap<>());
     boolean moment = span.beginNanos() == span.endNanos();
+    boolean isReadyKnown = span.readyNanos() != 0;
     // An operation runs after the one before it in its rank; till then it is queued.
+    long ready =
+        isReadyKnown ? span.readyNanos() : last.getOrDefault(Track.of(span), Long.MIN_VALUE);
     long begin =
-        moment
-            ? span.beginNanos()
-            : Math.min(
-                span.endNanos(),
-                Math.max(span.beginNanos(), last.getOrDefault(Track.of(span), Long.MIN_VALUE)));
+        moment ? span.beginNanos() : Math.min(span.endNanos(), Math.max(span.beginNanos(), ready));
     if (!moment) {
       last.merge(Track.of(span), span.endNanos(), Math::max);
     }
@@ -99,6 +99,9 @@ final class TraceFile {
     out.writeObjectFieldStart("args");
     if (!moment) {
       out.writeNumberField("queued_us", (begin - span.beginNanos()) / MICROSECOND_NANOS);
+      if (span.leftOut() > 0 && !isReadyKnown) {
+        out.writeBooleanField("exact", false);
+      }
     }
     for (Map.Entry<String, Object> detail : span.details().entrySet()) {
       write(detail, out);

@@ -19,7 +19,7 @@ class ClockOffsetsTest {
   private static final RecordedProcess C = new RecordedProcess("c", 1);
 
   private static Span span(RecordedProcess process, long call, long begin, long end) {
-    return new Span(process, 7, "rank", "all_reduce", call, begin, end, Map.of());
+    return new Span(process, 7, "rank", "all_reduce", call, begin, 0, end, Map.of());
   }
 
   @Test

@@ -19,7 +19,13 @@ class TraceFileTest {
   }
 
   private static Span span(long communicator, String name, long begin, long end) {
-    return new Span(PROCESS, communicator, "c, rank 0", name, 1, begin, end, Map.of("bytes", 8L));
+    return new Span(
+        PROCESS, communicator, "c, rank 0", name, 1, begin, 0, end, Map.of("bytes", 8L));
+  }
+
+  /** One of 32 operations, all of which were launched at 0. */
+  private static Span oneOfMany(String name, long ready, long end) {
+    return new Span(PROCESS, 7, "c, rank 0", name, 1, 0, ready, end, Map.of("every", 32L));
   }
 
   /** The second operation was launched at 2000 and waits in its stream until the first ends. */
@@ -43,6 +49,31 @@ class TraceFileTest {
             + "{\"name\":\"end\",\"ph\":\"i\",\"pid\":1,\"tid\":1,\"ts\":8.5,\"s\":\"t\","
             + "\"args\":{\"bytes\":8}}]}",
         text.toString());
+  }
+
+  /** Those before them are not recorded. */
+  @Test
+  void anOperationOfASampledRankBeginsAtTheEndOfTheOneBefore() throws IOException {
+    StringWriter text = new StringWriter();
+    TraceFile.write(
+        List.of(
+            oneOfMany("one", 10_000, 30_000),
+            oneOfMany("two", 650_000, 670_000),
+            oneOfMany("three", 0, 680_000)),
+        new ClockOffsets(Map.of("h", 1_000L), 0, 0, 0),
+        text);
+    assertContains(
+        text,
+        "\"name\":\"one\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":10.0,\"dur\":20.0,"
+            + "\"args\":{\"queued_us\":10.0,\"every\":32}");
+    assertContains(
+        text,
+        "\"name\":\"two\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":650.0,\"dur\":20.0,"
+            + "\"args\":{\"queued_us\":650.0,\"every\":32}");
+    assertContains(
+        text,
+        "\"name\":\"three\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":670.0,\"dur\":10.0,"
+            + "\"args\":{\"queued_us\":670.0,\"exact\":false,\"every\":32}");
   }
 
   /** The second begins while the first one's operation runs. */
