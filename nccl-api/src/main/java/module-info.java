@@ -20,6 +20,8 @@ module org.nccl4j.api {
       org.nccl4j.it;
   exports org.nccl4j.api.observe.http to
       org.nccl4j.it;
+  exports org.nccl4j.api.observe.span to
+      org.nccl4j.it;
   exports org.nccl4j.api.plan.algorithm to
       org.nccl4j.it;
   exports org.nccl4j.api.plan.trial to

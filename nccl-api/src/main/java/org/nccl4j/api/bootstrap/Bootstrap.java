@@ -3,7 +3,7 @@ package org.nccl4j.api.bootstrap;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.nccl4j.device.NcclException;
 
 /**
@@ -82,10 +82,11 @@ public interface Bootstrap extends AutoCloseable {
   void onNotice(Consumer<byte[]> listener);
 
   /**
-   * Sets the source of this rank's answer to a {@link JobObserver}: at most 48 KiB. Called on a
-   * thread of the bootstrap, so it must be quick.
+   * Sets the source of this rank's answers to a {@link JobObserver}: it gets the question, which is
+   * empty for the rank's state, and gives at most 48 KiB. Called on a thread of the bootstrap, so
+   * it must be quick.
    */
-  void onStateAsked(Supplier<byte[]> listener);
+  void onAsked(UnaryOperator<byte[]> listener);
 
   /**
    * Returns the address at which other ranks find this one for {@link #reunite}; at most 128 bytes.

@@ -2,6 +2,7 @@ package org.nccl4j.api.bootstrap;
 
 import java.io.IOException;
 import java.net.ProtocolException;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
@@ -33,12 +34,16 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.support.DaemonThread;
 
 /**
- * An observer of a job: proves its knowledge of the secret as a rank does, asks a root for the
- * states of its ranks, and never becomes a rank itself.
+ * An observer of a job: proves its knowledge of the secret as a rank does, has a root ask its ranks
+ * for their states or something else, and never becomes a rank itself.
  *
  * <p>Owner thread: the loop's.
  */
 public final class JobObserver implements ConnectionDialer.Outcome, Connection.Owner {
+  /** The question for the states of the ranks. */
+  private static final byte[] STATE = {};
+
+  private final byte[] question;
   private final List<RankState> ranks = new ArrayList<>();
   private final CompletableFuture<States> answer = new CompletableFuture<>();
 
@@ -59,24 +64,38 @@ public final class JobObserver implements ConnectionDialer.Outcome, Connection.O
    */
   public record Answer(BootstrapId root, States states, NcclException failure) {}
 
-  private JobObserver() {}
+  private JobObserver(byte[] question) {
+    this.question = question;
+  }
+
+  /** Asks the roots of several ids at the same time for the states of their ranks. */
+  public static List<Answer> askAll(
+      List<BootstrapId> roots, BootstrapOptions options, Duration limit, Duration further) {
+    return askAll(roots, STATE, options, limit, further);
+  }
 
   /**
    * Asks the roots of several ids at the same time.
    *
+   * @param question for each rank, at most 64 bytes
    * @param limit for the first answer
    * @param further for the others, from the first answer on
    * @return an answer for each root, in the order of the ids
    */
   public static List<Answer> askAll(
-      List<BootstrapId> roots, BootstrapOptions options, Duration limit, Duration further) {
+      List<BootstrapId> roots,
+      byte[] question,
+      BootstrapOptions options,
+      Duration limit,
+      Duration further) {
     BlockingQueue<Answer> come = new LinkedBlockingQueue<>();
     List<Thread> asking =
         roots.stream()
             .map(
                 root ->
                     DaemonThread.of(
-                        () -> come.add(answer(root, options, limit)), "nccl4j-job-observer"))
+                        () -> come.add(answer(root, question, options, limit)),
+                        "nccl4j-job-observer"))
             .toList();
     try {
       asking.forEach(Thread::start);
@@ -88,9 +107,10 @@ public final class JobObserver implements ConnectionDialer.Outcome, Connection.O
     }
   }
 
-  private static Answer answer(BootstrapId root, BootstrapOptions options, Duration limit) {
+  private static Answer answer(
+      BootstrapId root, byte[] question, BootstrapOptions options, Duration limit) {
     try {
-      return new Answer(root, ask(root, options, limit), null);
+      return new Answer(root, ask(root, question, options, limit), null);
     } catch (NcclException e) {
       return new Answer(root, null, e);
     } catch (RuntimeException | Error e) {
@@ -131,14 +151,19 @@ public final class JobObserver implements ConnectionDialer.Outcome, Connection.O
   }
 
   /**
-   * Asks the root of an id.
+   * Asks the root of an id for the states of its ranks.
    *
    * @param limit for all of it; the root itself waits a second for the ranks
    * @throws SystemErrorException if no root can be reached or it gives no answer
    */
   public static States ask(BootstrapId id, BootstrapOptions options, Duration limit) {
+    return ask(id, STATE, options, limit);
+  }
+
+  private static States ask(
+      BootstrapId id, byte[] question, BootstrapOptions options, Duration limit) {
     Deadline deadline = Deadline.after(limit);
-    JobObserver observer = new JobObserver();
+    JobObserver observer = new JobObserver(question);
     EventLoop loop = EventLoop.acquire();
     try {
       ConnectionDialer dialer =
@@ -200,6 +225,7 @@ public final class JobObserver implements ConnectionDialer.Outcome, Connection.O
     reached.send(
         new MessageWriter(FrameType.OBSERVE)
             .text(ProcessIdentity.ofThisProcess().version(), 256)
+            .raw(ByteBuffer.wrap(question))
             .done());
     answer.whenComplete((states, failure) -> reached.close());
   }

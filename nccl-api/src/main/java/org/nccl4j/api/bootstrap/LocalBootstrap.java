@@ -13,7 +13,7 @@ import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.device.ErrorId;
@@ -234,7 +234,7 @@ public final class LocalBootstrap extends DeadlineBootstrap {
   }
 
   @Override
-  public void onStateAsked(Supplier<byte[]> listener) {
+  public void onAsked(UnaryOperator<byte[]> listener) {
     // There is no root that could ask.
   }
 

@@ -8,6 +8,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.nccl4j.api.bootstrap.connection.Connection;
 import org.nccl4j.api.bootstrap.connection.ConnectionDialer;
 import org.nccl4j.api.bootstrap.connection.Deadline;
@@ -56,7 +57,7 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
   private JoinReply welcome;
   private boolean rootMayLeave;
 
-  private volatile Supplier<byte[]> state = () -> new byte[0];
+  private volatile UnaryOperator<byte[]> answers = question -> new byte[0];
 
   /** Owned by the loop's thread. */
   private HeartbeatSender pulse;
@@ -119,8 +120,8 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
   }
 
   /** Sets what is answered to observers. */
-  void onStateAsked(Supplier<byte[]> answer) {
-    state = answer;
+  void onAsked(UnaryOperator<byte[]> listener) {
+    answers = listener;
   }
 
   /** Introduces this rank. */
@@ -240,12 +241,13 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
       }
       case FAILURE -> failures.heard(FailureMessage.decode(body), this);
       case NOTICE -> notices.heard(body, this);
-      case STATE_ASKED ->
-          from.send(
-              new MessageWriter(FrameType.STATE)
-                  .number(body.longNumber())
-                  .bytes(state.get())
-                  .done());
+      case STATE_ASKED -> {
+        MessageWriter answer = new MessageWriter(FrameType.STATE).number(body.longNumber());
+        ByteBuffer question = body.rest();
+        byte[] asked = new byte[question.remaining()];
+        question.get(asked);
+        from.send(answer.bytes(answers.apply(asked)).done());
+      }
       case ROOT_LEAVES -> monitor.change(() -> rootMayLeave = true);
       default -> throw new ProtocolException("the root sent " + type);
     }

@@ -7,7 +7,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.api.bootstrap.connection.EventLoop;
 import org.nccl4j.api.bootstrap.root.FailureMessage;
@@ -339,10 +339,10 @@ public final class TcpBootstrap extends DeadlineBootstrap {
   }
 
   @Override
-  public void onStateAsked(Supplier<byte[]> listener) {
-    control.onStateAsked(listener);
+  public void onAsked(UnaryOperator<byte[]> listener) {
+    control.onAsked(listener);
     if (asGuest != null) {
-      asGuest.onStateAsked(listener);
+      asGuest.onAsked(listener);
     }
   }
 

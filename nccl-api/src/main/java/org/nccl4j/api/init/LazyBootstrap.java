@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.device.ErrorId;
@@ -134,8 +135,8 @@ final class LazyBootstrap implements Bootstrap {
   }
 
   @Override
-  public void onStateAsked(Supplier<byte[]> listener) {
-    parent.onStateAsked(listener);
+  public void onAsked(UnaryOperator<byte[]> listener) {
+    parent.onAsked(listener);
   }
 
   @Override

@@ -25,11 +25,13 @@ final class JfrRecorder {
    * The events of a rank.
    *
    * @param rate operations a second that are recorded; 0: all
+   * @param job whose observers may have operations recorded too
    */
-  JfrRecorder(FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate) {
+  JfrRecorder(
+      FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate, Object job) {
     this.log = log;
     this.rank = rank;
-    this.operations = new OperationEvents(log, rank, hooks, rate);
+    this.operations = new OperationEvents(log, rank, hooks, rate, job);
     operations.look();
   }
 

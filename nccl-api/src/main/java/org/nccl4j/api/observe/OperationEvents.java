@@ -2,16 +2,21 @@ package org.nccl4j.api.observe;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.List;
 import org.nccl4j.api.observe.flight.FlightRecorder;
+import org.nccl4j.api.observe.span.OperationSpan;
+import org.nccl4j.api.observe.span.SpanLog;
+import org.nccl4j.api.observe.span.SpanLogs;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.os.ThisProcess;
 
 /**
- * Creates an event for Java Flight Recorder for each operation, or for some of them where there are
- * many ({@link Thinning}); active only while a recording has these events enabled. An operation
- * that is left out costs a few reads.
+ * Creates an event for Java Flight Recorder, and a span for observers of the job, for each
+ * operation, or for some of them where there are many ({@link Thinning}); active only while a
+ * recording has these events enabled or an observer asks ({@link SpanLogs}). An operation that is
+ * left out costs a few reads.
  */
 final class OperationEvents implements OperationHook {
   private static final long PID = ThisProcess.pid();
@@ -35,7 +40,14 @@ final class OperationEvents implements OperationHook {
   private final FlightRecorder.Rank rank;
   private final OperationHooks hooks;
   private final Thinning thinning;
+  private final Object job;
   private boolean listening;
+
+  /** True while a recording has the event. Written by the observer. */
+  private volatile boolean recorded;
+
+  /** Where observers of the job collect spans. Written by the observer. */
+  private volatile List<SpanLog> logs = List.of();
 
   /** Time before the launch of the next operations that are told, or 0 where none is recorded. */
   private long beganNanos;
@@ -58,14 +70,16 @@ final class OperationEvents implements OperationHook {
   /** The end of the last operation before those that are told now; null likewise. */
   private End before;
 
-  OperationEvents(FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate) {
+  OperationEvents(
+      FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate, Object job) {
     this.log = log;
     this.rank = rank;
     this.hooks = hooks;
+    this.job = job;
     this.thinning = new Thinning(rate, System.nanoTime());
   }
 
-  /** Adds or removes the hook as a recording enables the event; called by the observer. */
+  /** Adds or removes the hook as recordings and observers want it; called by the observer. */
   void look() {
     look(System.nanoTime());
   }
@@ -76,7 +90,9 @@ final class OperationEvents implements OperationHook {
     long launched =
         listening ? log.collectives() + (long) OTHERS.getOpaque(this) : log.launchedSoFar();
     thinning.look(launched, nanos);
-    boolean wanted = Events.areRecorded() && new Events.Operation().isEnabled();
+    recorded = Events.areRecorded() && new Events.Operation().isEnabled();
+    logs = SpanLogs.of(job);
+    boolean wanted = recorded || !logs.isEmpty();
     if (wanted != listening) {
       listening = wanted;
       if (listening) {
@@ -147,11 +163,43 @@ final class OperationEvents implements OperationHook {
   }
 
   private void record(String what, long count, DataType type, int root, DeviceStream stream) {
+    long begin = System.nanoTime();
+    End ended = before;
+    Events.Operation event = recorded ? event(what, count, type, root, begin) : null;
+    List<SpanLog> observed = logs;
+    OperationSpan span = observed.isEmpty() ? null : span(what, count, type, root, begin);
+    stream.launchHostFunction(
+        () -> {
+          long ready = ended == null ? 0 : ended.nanos;
+          if (event != null) {
+            event.waitNanos = ready == 0 ? UNKNOWN : Math.max(0, ready - begin);
+            event.commit();
+          }
+          long end = System.nanoTime();
+          observed.forEach(each -> each.add(span, ready, end));
+        });
+  }
+
+  private OperationSpan span(String what, long count, DataType type, int root, long nanos) {
+    return new OperationSpan(
+        rank.communicator(),
+        rank.name(),
+        rank.rank(),
+        what,
+        type.label(),
+        count * type.bytes(),
+        root,
+        collectives,
+        thinning.every(),
+        beganNanos == 0 ? nanos : beganNanos,
+        0,
+        0);
+  }
+
+  private Events.Operation event(String what, long count, DataType type, int root, long nanos) {
     Events.Operation event = new Events.Operation();
     event.begin();
-    long begin = System.nanoTime();
-    event.launchNanos = beganNanos == 0 ? 0 : begin - beganNanos;
-    event.waitNanos = UNKNOWN;
+    event.launchNanos = beganNanos == 0 ? 0 : nanos - beganNanos;
     event.every = thinning.every();
     event.communicator = rank.name();
     event.rank = rank.rank();
@@ -163,15 +211,6 @@ final class OperationEvents implements OperationHook {
     event.number = collectives;
     event.pid = PID;
     event.host = HOST;
-    End ended = before;
-    stream.launchHostFunction(() -> commit(event, begin, ended));
-  }
-
-  private static void commit(Events.Operation event, long begin, End before) {
-    long ended = before == null ? 0 : before.nanos;
-    if (ended != 0) {
-      event.waitNanos = Math.max(0, ended - begin);
-    }
-    event.commit();
+    return event;
   }
 }

@@ -16,6 +16,8 @@ import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.flight.StateMessage;
+import org.nccl4j.api.observe.span.SpanLogs;
+import org.nccl4j.api.observe.span.SpanQuestion;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Leases;
@@ -146,7 +148,7 @@ public final class ProgressMonitor {
     this.connections = connections;
     this.calls = new CallWatch(rank.rank());
     this.remoteCalls = new RemoteCalls(rank.rank());
-    this.recording = new JfrRecorder(log, rank, hooks, options.recorded);
+    this.recording = new JfrRecorder(log, rank, hooks, options.recorded, connections.job());
   }
 
   /**
@@ -185,10 +187,20 @@ public final class ProgressMonitor {
   }
 
   /**
-   * The state of this rank, for observers of the job: its communicator, and all that were split
+   * This rank's answer to an observer of the job: about its communicator, and all that were split
    * from it, with connections of their own or not.
+   *
+   * @param question empty for the state, or a {@link SpanQuestion}; of another the answer is empty
    */
-  public static byte[] state(Object job) {
+  public static byte[] answer(Object job, byte[] question) {
+    return question.length == 0
+        ? state(job)
+        : SpanQuestion.decode(question)
+            .map(asked -> SpanLogs.answer(job, asked, System.nanoTime()))
+            .orElse(new byte[0]);
+  }
+
+  private static byte[] state(Object job) {
     return StateMessage.encode(
         ALL.stream()
             .filter(each -> each.connections.job() == job)
@@ -225,6 +237,9 @@ public final class ProgressMonitor {
       ALL.remove(this);
       if (ALL.stream().noneMatch(other -> other.rank.communicator() == communicator)) {
         DEPARTED.isOver(communicator);
+      }
+      if (ALL.stream().noneMatch(other -> other.connections.job() == connections.job())) {
+        SpanLogs.end(connections.job());
       }
     }
     WARNED.remove(communicator);
@@ -265,6 +280,7 @@ public final class ProgressMonitor {
     while (true) {
       ALL.forEach(ProgressMonitor::lookWhateverHappens);
       lookAtLeases();
+      SpanLogs.endOverdue(System.nanoTime());
       Patience.parkOwn(ProgressMonitor.class, PERIOD_NANOS);
       synchronized (ProgressMonitor.class) {
         if (ALL.isEmpty()) {

@@ -41,7 +41,7 @@ public final class ScaleSettings {
           "NCCL4J_JOB_STATE",
           false,
           "Keeps the port of the bootstrap root open while the communicator lives, to answer nccl"
-              + " diagnose --job; needed where the unique id is created, and on rank 0 with"
+              + " diagnose, top and trace with --job; needed where the unique id is created, and on rank 0 with"
               + " NCCL_COMM_ID.");
 
   public static final Setting<HttpAddress> NCCL4J_JOB_HTTP =

@@ -72,7 +72,7 @@ class JobObserverTest {
     BootstrapId id = newId();
     List<Bootstrap> ranks = join(id, n);
     try {
-      ranks.forEach(each -> each.onStateAsked(() -> state(each.rank())));
+      ranks.forEach(each -> each.onAsked(question -> state(each.rank())));
       JobObserver.States states = askUntilAllAnswer(id);
       assertTrue(states.formed());
       assertEquals(n, states.nRanks());
@@ -105,7 +105,7 @@ class JobObserverTest {
     List<Bootstrap> ranks = join(ids, n);
     try {
       ranks.forEach(
-          each -> each.onStateAsked(() -> StateMessage.encode(List.of(ring.report(each.rank())))));
+          each -> each.onAsked(question -> StateMessage.encode(List.of(ring.report(each.rank())))));
       long end = System.nanoTime() + LONG.toNanos();
       JobReport report;
       long start;

@@ -1,6 +1,7 @@
 package org.nccl4j.api.observe;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
@@ -13,6 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.observe.flight.FlightRecorder;
+import org.nccl4j.api.observe.span.OperationSpan;
+import org.nccl4j.api.observe.span.RecordedRank;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
@@ -74,7 +77,7 @@ class OperationEventsTest {
   @Test
   void theTimeOfTheLaunchIsKnown() throws Exception {
     start();
-    new OperationEvents(log, rank, hooks, 0).look();
+    new OperationEvents(log, rank, hooks, 0, this).look();
     hooks.launching(1);
     launchSlowly();
     log.collective(SHAPE, 5);
@@ -96,7 +99,7 @@ class OperationEventsTest {
   /** Of collectives by their number, of others by their own. */
   @Test
   void ofManyOperationsSomeAreLeftOut() throws Exception {
-    OperationEvents events = new OperationEvents(log, rank, hooks, 1);
+    OperationEvents events = new OperationEvents(log, rank, hooks, 1, this);
     for (int n = 0; n < 1000; n++) {
       log.collective(SHAPE, 5);
     }
@@ -118,7 +121,7 @@ class OperationEventsTest {
   /** Operations that take a while, and of which the stream has many. */
   @Test
   void theEndOfTheOperationBeforeOneOfManyIsKnown() throws Exception {
-    OperationEvents events = new OperationEvents(log, rank, hooks, 100);
+    OperationEvents events = new OperationEvents(log, rank, hooks, 100, this);
     for (int n = 0; n < 1000; n++) {
       log.collective(SHAPE, 5);
     }
@@ -149,5 +152,32 @@ class OperationEventsTest {
     while (System.nanoTime() - begin < RUN_NANOS) {
       Thread.onSpinWait();
     }
+  }
+
+  /** Without a recording, from the first question to the last. */
+  @Test
+  void anObserverOfTheJobGetsOperations() throws Exception {
+    OperationEvents events = new OperationEvents(log, rank, hooks, 0, this);
+    events.look();
+    assertFalse(hooks.areAny());
+    RecordedRank.ask(this, /* goesOn= */ true);
+    events.look();
+    hooks.launching(1);
+    launchSlowly();
+    log.collective(SHAPE, 5);
+    tell();
+    stream.synchronize();
+    List<OperationSpan> spans = RecordedRank.ask(this, /* goesOn= */ false);
+    assertEquals(1, spans.size());
+    OperationSpan span = spans.get(0);
+    assertEquals("told", span.name());
+    assertEquals("all_reduce", span.operation());
+    assertEquals(1, span.number());
+    assertEquals(1, span.every());
+    assertTrue(span.endNanos() - span.beginNanos() >= LAUNCH_NANOS, span.toString());
+    long now = System.currentTimeMillis() * 1_000_000;
+    assertTrue(Math.abs(now - span.endNanos()) < 60_000_000_000L, span + " at " + now);
+    events.look();
+    assertFalse(hooks.areAny());
   }
 }

@@ -14,7 +14,6 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.it.trace.Span.RecordedProcess;
-import org.nccl4j.operation.Operation;
 
 /** Reads nccl4j's events out of a recording of Java Flight Recorder. */
 final class RecordingReader {
@@ -103,7 +102,7 @@ final class RecordingReader {
         whole.communicator(),
         whole.track(),
         whole.name(),
-        waitsForAll(whole.name()) ? number(event, "number") : 0,
+        Span.waitsForAll(whole.name()) ? number(event, "number") : 0,
         whole.beginNanos() - number(event, "launchNanos"), // the event begins after the launch
         event.hasField("waitNanos") && event.getLong("waitNanos") >= 0
             ? whole.beginNanos() + event.getLong("waitNanos")
@@ -112,20 +111,13 @@ final class RecordingReader {
         whole.details());
   }
 
-  /** True if no rank's call ends before all ranks have called. */
-  private static boolean waitsForAll(String name) {
-    return Operation.find(name)
-        .filter(operation -> operation.isOfAllRanks() && !operation.isRooted())
-        .isPresent();
-  }
-
   /** Of an event that may be of an older version. */
   private static long number(RecordedEvent event, String field) {
     return event.hasField(field) ? event.getLong(field) : 0;
   }
 
   private static String rank(RecordedEvent event) {
-    return "%s, rank %d".formatted(event.getString("communicator"), event.getInt("rank"));
+    return Span.track(event.getString("communicator"), event.getInt("rank"));
   }
 
   private static Span span(

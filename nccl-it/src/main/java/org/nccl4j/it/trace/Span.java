@@ -1,6 +1,7 @@
 package org.nccl4j.it.trace;
 
 import java.util.Map;
+import org.nccl4j.operation.Operation;
 
 /**
  * Something that took time on a rank.
@@ -31,6 +32,18 @@ record Span(
   /** Operations that this one stands for and that were not recorded. */
   long leftOut() {
     return details.get("every") instanceof Long every ? every - 1 : 0;
+  }
+
+  /** The name of the row of a communicator's rank. */
+  static String track(String communicator, int rank) {
+    return "%s, rank %d".formatted(communicator, rank);
+  }
+
+  /** True if no rank's call of an operation ends before all ranks have called. */
+  static boolean waitsForAll(String operation) {
+    return Operation.find(operation)
+        .filter(found -> found.isOfAllRanks() && !found.isRooted())
+        .isPresent();
   }
 
   /** A process of a recording. */

@@ -8,11 +8,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import org.nccl4j.api.observe.flight.FlightReader;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.it.run.ExitStatus;
+import org.nccl4j.it.run.JobIds;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -27,8 +30,9 @@ import picocli.CommandLine.Spec;
       "Writes a timeline of the operations of all ranks,",
       "for ui.perfetto.dev or chrome://tracing.",
       "Records running Java processes of this host and user for some seconds, and reads recordings"
-          + " of Java Flight Recorder, such as other hosts'. Clocks of different hosts are"
-          + " corrected by the collectives that the ranks have in common."
+          + " of Java Flight Recorder, such as other hosts'. With --job it records a job's ranks on"
+          + " all hosts. Clocks of different hosts are corrected by the collectives that the ranks"
+          + " have in common."
     },
     mixinStandardHelpOptions = true)
 public final class TraceCommand implements Callable<Integer> {
@@ -41,6 +45,14 @@ public final class TraceCommand implements Callable<Integer> {
       arity = "0..*",
       description = "Process ids and recordings; default: all processes that have a communicator.")
   private final List<String> sources = new ArrayList<>();
+
+  @Option(
+      names = "--job",
+      paramLabel = "ID",
+      description =
+          "Record a job that was started with NCCL4J_JOB_STATE=1, on all its hosts, as nccl"
+              + " diagnose asks it; repeat for each root; -: read its ids from the standard input.")
+  private final List<String> jobs = new ArrayList<>();
 
   @Option(
       names = {"-s", "--seconds"},
@@ -64,6 +76,9 @@ public final class TraceCommand implements Callable<Integer> {
     if (!(seconds > 0 && seconds <= MOST_SECONDS)) {
       throw new ParameterException(
           spec.commandLine(), "--seconds must be above 0, and 3600 at most");
+    }
+    if (!jobs.isEmpty()) {
+      return traceJob();
     }
     List<Long> pids = new ArrayList<>();
     List<Path> files = new ArrayList<>();
@@ -91,7 +106,23 @@ public final class TraceCommand implements Callable<Integer> {
     if (!pids.isEmpty()) {
       spans.addAll(record(pids, missing));
     }
-    write(spans, !pids.isEmpty());
+    return finish(spans, missing, !pids.isEmpty());
+  }
+
+  private int traceJob() {
+    if (!sources.isEmpty()) {
+      throw new ParameterException(
+          spec.commandLine(), "--job must be used without processes and files");
+    }
+    List<String> ids = JobIds.of(jobs);
+    checkWritable();
+    JobRecording recording = JobRecording.of(ids, Settings.ofProcess(Map.of()), seconds);
+    return finish(recording.spans(), recording.missing(), true);
+  }
+
+  /** Writes the file, and says what it has and what is missing. */
+  private int finish(List<Span> spans, List<String> missing, boolean ofProcesses) {
+    write(spans, ofProcesses);
     PrintWriter err = spec.commandLine().getErr();
     missing.forEach(problem -> err.printf("missing in the timeline: %s%n", problem));
     err.flush();

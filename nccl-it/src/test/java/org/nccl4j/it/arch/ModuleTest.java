@@ -132,7 +132,7 @@ class ModuleTest {
         "nccl-device | api it testkit transport.net transport.nvls transport.p2p | support",
         "nccl-device | api it transport.net transport.nvls | host kernel",
         "nccl-device | api transport.nvls | symmetric",
-        "nccl-api | it | init.ahead init.costs observe observe.flight observe.http"
+        "nccl-api | it | init.ahead init.costs observe observe.flight observe.http observe.span"
             + " plan.algorithm plan.trial",
         "nccl-api | it transport.net transport.nvls transport.p2p | settings",
         "nccl-api | transport.net transport.nvls transport.p2p | wire",

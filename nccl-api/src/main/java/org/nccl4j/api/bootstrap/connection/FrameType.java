@@ -35,11 +35,11 @@ public enum FrameType {
    * more.
    */
   NOTICE,
-  /** Observer to root, first: its version. */
+  /** Observer to root, first: its version, and the question, if it is not for the states. */
   OBSERVE,
-  /** Root to rank: the number of a question for its state. */
+  /** Root to rank: the number of a question, and the question. */
   STATE_ASKED,
-  /** Rank to root, that number and its state; root to observer, one rank with its state. */
+  /** Rank to root, that number and its answer; root to observer, one rank with its answer. */
   STATE,
   /** Root to observer, last: number of ranks, and whether all have come. */
   STATES_END;

@@ -22,7 +22,7 @@ public record ProcessIdentity(String host, long pid, String token, String versio
   public static final String LIBRARY = "0.1.0";
 
   /** Changes when the messages between ranks do. */
-  private static final int PROTOCOL = 4;
+  private static final int PROTOCOL = 5;
 
   private static final ProcessIdentity OURS =
       new ProcessIdentity(

@@ -11,8 +11,9 @@ import org.nccl4j.api.bootstrap.connection.MessageWriter;
  *
  * @param host of its process
  * @param pid of its process
- * @param answered false if it gave no state in time, or none was asked for
- * @param state bytes that its {@code Bootstrap} was given for this purpose; empty if there are none
+ * @param answered false if it gave no answer in time, or was not asked
+ * @param state bytes that its {@code Bootstrap} was given as the answer: its state, or what else
+ *     was asked; empty if there are none
  */
 public record RankState(int rank, String host, long pid, boolean answered, byte[] state) {
   /** No state is longer. */

@@ -15,9 +15,9 @@ import org.nccl4j.api.bootstrap.connection.MessageWriter;
 import org.nccl4j.device.ErrorId;
 
 /**
- * Answers observers, which know the secret but are not ranks: asks all ranks for their states over
- * existing connections, forwards each state as it arrives, and after a deadline names the ranks
- * that sent none.
+ * Answers observers, which know the secret but are not ranks: passes their question on to all ranks
+ * over existing connections, forwards each answer as it arrives, and after a deadline names the
+ * ranks that sent none.
  *
  * <p>Owner thread: the loop's.
  */
@@ -26,6 +26,9 @@ final class StateService implements Connection.Owner {
   private static final Duration PATIENCE = Duration.ofSeconds(1);
 
   private static final int MOST_OBSERVERS = 16;
+
+  /** Longest question of an observer. */
+  private static final int MOST_QUESTION_BYTES = 64;
 
   private final EventLoop loop;
   private final String version;
@@ -66,6 +69,10 @@ final class StateService implements Connection.Owner {
       boolean formed)
       throws ProtocolException {
     String theirs = first.text(JoinMessage.MAX_TEXT);
+    ByteBuffer what = first.rest();
+    if (what.remaining() > MOST_QUESTION_BYTES) {
+      throw new ProtocolException("it sent a question of %d bytes".formatted(what.remaining()));
+    }
     observer.handTo(this, RankState.MAX_MESSAGE_BYTES);
     if (!theirs.equals(version)) {
       refuse(
@@ -86,7 +93,8 @@ final class StateService implements Connection.Owner {
       Question question = new Question(++asked, nRanks, members);
       questions.put(observer, question);
       question.timeout = loop.after(PATIENCE, () -> finish(observer));
-      ByteBuffer message = new MessageWriter(FrameType.STATE_ASKED).number(question.number).done();
+      ByteBuffer message =
+          new MessageWriter(FrameType.STATE_ASKED).number(question.number).raw(what).done();
       members.keySet().forEach(rank -> rank.send(message.duplicate()));
       finishIfAnswered(observer, question);
     }

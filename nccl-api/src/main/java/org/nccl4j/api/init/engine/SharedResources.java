@@ -82,7 +82,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
     this.nvls = nvls;
     bootstrap.onFailure(this::failedOutside);
     bootstrap.onNotice(ProgressMonitor::heard);
-    bootstrap.onStateAsked(() -> ProgressMonitor.state(job));
+    bootstrap.onAsked(question -> ProgressMonitor.answer(job, question));
     if (proxy != null) {
       proxy.onFailure(this::fail);
     }

@@ -1,0 +1,275 @@
+package org.nccl4j.api.observe.span;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.IntStream;
+import org.nccl4j.api.bootstrap.BootstrapId;
+import org.nccl4j.api.bootstrap.BootstrapOptions;
+import org.nccl4j.api.bootstrap.BootstrapRoot;
+import org.nccl4j.api.bootstrap.JobObserver;
+import org.nccl4j.api.bootstrap.root.RankState;
+import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+
+/**
+ * A recording of the operations of a job on all its hosts, which its bootstrap's roots ask of all
+ * ranks. A rank records from the first question that it gets to the last one, up to
+ * NCCL4J_TRACE_RATE operations a second; also if this process ends without a word, it records no
+ * more after 15 s. For one thread.
+ */
+public final class JobTrace {
+  /** Operations of all ranks, after which a recording ends. */
+  public static final int MOST_SPANS = 500_000;
+
+  private static final Duration LIMIT = Duration.ofSeconds(10);
+  private static final Duration FURTHER = Duration.ofSeconds(3);
+
+  /** Questions at the end, for what ranks have not sent: more than a rank's log fills. */
+  private static final int MOST_LAST_QUESTIONS = 20;
+
+  private final BootstrapOptions options;
+  private final int mostSpans;
+  private final long recording = ThreadLocalRandom.current().nextLong();
+
+  /** Those that have answered each question. */
+  private final List<BootstrapId> roots;
+
+  private final Map<Integer, RankLog> ranks = new TreeMap<>();
+
+  /** Addresses and reasons. */
+  private final Map<String, String> unreached = new LinkedHashMap<>();
+
+  private int nRanks;
+  private int nSpans;
+  private boolean isLeft;
+
+  /**
+   * An operation and where it was.
+   *
+   * @param process of the rank
+   */
+  public record Recorded(ProcessReport process, OperationSpan span) {}
+
+  /** The answers of a rank. */
+  private static final class RankLog {
+    private final ProcessReport process;
+
+    /**
+     * Operations by how many the rank had sent before: the answers of a rank that is connected to
+     * two roots may come in another order.
+     */
+    private final TreeMap<Long, List<OperationSpan>> spans = new TreeMap<>();
+
+    /** Operations of messages that have come, or that came before those. */
+    private long sent;
+
+    private long received;
+    private long leftOut;
+    private boolean hasAnswered;
+    private boolean isSilent;
+    private String problem = "";
+
+    RankLog(ProcessReport process) {
+      this.process = process;
+    }
+  }
+
+  private JobTrace(List<BootstrapId> roots, BootstrapOptions options, int mostSpans) {
+    this.roots = new ArrayList<>(roots);
+    this.options = options;
+    this.mostSpans = mostSpans;
+  }
+
+  /**
+   * Begins to record.
+   *
+   * @param ids a unique id's text for each root, or the NCCL_COMM_ID
+   * @param settings secret and certificates, as the ranks have them
+   * @throws org.nccl4j.device.InvalidArgumentException if an id is invalid
+   * @throws org.nccl4j.device.SystemErrorException if no root can be reached
+   * @throws InvalidUsageException if not all ranks have come, or the job has another version
+   */
+  public static JobTrace begin(List<String> ids, Settings settings) {
+    BootstrapOptions options = BootstrapOptions.from(settings);
+    return begin(
+        ids.stream().map(id -> BootstrapRoot.ofJob(id, options)).toList(), options, MOST_SPANS);
+  }
+
+  /**
+   * Begins to record, as {@link #begin(List, Settings)}.
+   *
+   * @param roots ids by which the ranks have joined
+   * @param mostSpans operations after which the recording ends
+   */
+  public static JobTrace begin(List<BootstrapId> roots, BootstrapOptions options, int mostSpans) {
+    JobTrace trace = new JobTrace(roots, options, mostSpans);
+    trace.ask(true);
+    return trace;
+  }
+
+  /**
+   * Gets what ranks have recorded so far; to be called a few times a second. A rank keeps some
+   * seconds.
+   *
+   * @return false if the recording should end: no root answers any more, or there are {@link
+   *     #MOST_SPANS} operations
+   */
+  public boolean look() {
+    ask(true);
+    return !roots.isEmpty() && !isFull();
+  }
+
+  /** Ends the recording, and gets the rest. */
+  public void end() {
+    int asked = 0;
+    do {
+      ask(false);
+    } while (isLeft && !isFull() && ++asked < MOST_LAST_QUESTIONS);
+  }
+
+  /** True if a recording ended since it had too many operations. */
+  public boolean isFull() {
+    return nSpans >= mostSpans;
+  }
+
+  private void ask(boolean goesOn) {
+    if (roots.isEmpty()) {
+      isLeft = false;
+      return;
+    }
+    boolean isFirst = nRanks == 0;
+    List<JobObserver.Answer> answers =
+        JobObserver.askAll(
+            roots, new SpanQuestion(recording, goesOn).encode(), options, LIMIT, FURTHER);
+    List<JobObserver.Answer> failed =
+        answers.stream().filter(each -> each.failure() != null).toList();
+    if (isFirst && failed.size() == answers.size()) {
+      throw failed.get(0).failure().again();
+    }
+    for (JobObserver.Answer each : failed) {
+      roots.remove(each.root());
+      unreached.put(each.root().where(), each.failure().problem());
+    }
+    isLeft = false;
+    Set<Integer> answered = new HashSet<>();
+    Set<Integer> silent = new HashSet<>();
+    for (JobObserver.Answer each : answers) {
+      if (each.failure() == null) {
+        take(each, answered, silent);
+      }
+    }
+    silent.removeAll(answered); // a rank between two roots' blocks is connected to both
+    ranks.forEach((rank, log) -> log.isSilent = silent.contains(rank));
+  }
+
+  private void take(JobObserver.Answer answer, Set<Integer> answered, Set<Integer> silent) {
+    JobObserver.States states = answer.states();
+    if (!states.formed()) {
+      throw new InvalidUsageException(
+          ErrorId.USAGE,
+          "the job at %s cannot be recorded: not all of its ranks have come"
+              .formatted(answer.root().where()),
+          "record it once all ranks have created the communicator");
+    }
+    nRanks = Math.max(nRanks, states.nRanks());
+    for (RankState state : states.ranks()) {
+      RankLog log =
+          ranks.computeIfAbsent(
+              state.rank(), rank -> new RankLog(new ProcessReport(state.host(), state.pid(), "")));
+      if (state.answered()) {
+        answered.add(state.rank());
+        add(state, log);
+      } else {
+        silent.add(state.rank());
+      }
+    }
+  }
+
+  private void add(RankState state, RankLog log) {
+    log.hasAnswered = true;
+    SpanMessage message;
+    try {
+      message = SpanMessage.decode(state.state());
+    } catch (IOException e) {
+      log.problem = "sends no operations: it has another version of nccl4j";
+      return;
+    }
+    if (!message.records()) {
+      if (log.sent == 0) {
+        log.problem = "is recorded by %d others; end one of them".formatted(SpanLogs.MOST);
+      }
+      return;
+    }
+    if (!message.spans().isEmpty()) {
+      log.spans.put(message.sentBefore(), message.spans());
+    }
+    log.received += message.spans().size();
+    log.sent = Math.max(log.sent, message.sentBefore() + message.spans().size());
+    log.leftOut = Math.max(log.leftOut, message.leftOut());
+    nSpans += message.spans().size();
+    isLeft |= message.left() > 0;
+  }
+
+  /** The operations of all ranks, rank by rank, in the order in which they ended. */
+  public List<Recorded> spans() {
+    List<Recorded> all = new ArrayList<>();
+    for (RankLog log : ranks.values()) {
+      log.spans
+          .values()
+          .forEach(part -> part.forEach(span -> all.add(new Recorded(log.process, span))));
+    }
+    return all;
+  }
+
+  /** Sentences on what the recording lacks: roots, ranks, and operations of ranks. */
+  public List<String> missing() {
+    List<String> missing = new ArrayList<>();
+    unreached.forEach((root, reason) -> missing.add(reason));
+    List<Integer> gone =
+        IntStream.range(0, nRanks).filter(rank -> !ranks.containsKey(rank)).boxed().toList();
+    if (!gone.isEmpty()) {
+      missing.add("ranks that have left, or whose root gives no answer: " + numbers(gone));
+    }
+    ranks.forEach(
+        (rank, log) -> {
+          String problem = problem(log);
+          if (!problem.isEmpty()) {
+            missing.add("rank %d (%s) %s".formatted(rank, log.process, problem));
+          }
+        });
+    return missing;
+  }
+
+  private static String problem(RankLog log) {
+    if (!log.problem.isEmpty()) {
+      return log.problem;
+    }
+    if (!log.hasAnswered) {
+      return "gave no answer";
+    }
+    if (log.isSilent) {
+      return "gave no answer at the end: its last operations are missing";
+    }
+    long lost = log.sent - log.received + log.leftOut;
+    return lost == 0
+        ? ""
+        : "lost %d operations: its answers came too late, or it had more than it keeps"
+            .formatted(lost);
+  }
+
+  private static String numbers(List<Integer> ranks) {
+    int shown = 16;
+    String first = String.join(", ", ranks.stream().limit(shown).map(String::valueOf).toList());
+    return ranks.size() > shown ? "%s and %d more".formatted(first, ranks.size() - shown) : first;
+  }
+}

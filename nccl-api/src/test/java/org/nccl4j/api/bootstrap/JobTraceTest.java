@@ -1,0 +1,187 @@
+package org.nccl4j.api.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.observe.SimulatedRing;
+import org.nccl4j.api.observe.span.JobTrace;
+import org.nccl4j.api.observe.span.RecordedRank;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.SystemErrorException;
+
+/** A recording of a job through its roots, without communicators: ranks are threads. */
+@Timeout(600)
+class JobTraceTest {
+  private static final Duration LONG = Duration.ofSeconds(200);
+  private static final int RANKS = 6;
+  private static final int MANY = 1_000_000;
+
+  /** On a busy machine an answer may come after the root's second, and then it is lost. */
+  private static final int MOST_RECORDINGS = 10;
+
+  private final List<RecordedRank> recorded =
+      IntStream.range(0, RANKS).mapToObj(RecordedRank::new).toList();
+
+  /** Of roots that all ranks join in the end, since they would stay otherwise. */
+  private List<BootstrapId> ids = List.of();
+
+  private List<Bootstrap> ranks = List.of();
+
+  private static BootstrapId newId() {
+    return BootstrapRoot.create(Ranks.loopback(Map.of("NCCL4J_JOB_STATE", "1")), LONG);
+  }
+
+  private void startRoots() {
+    ids = Stream.generate(JobTraceTest::newId).limit(2).toList();
+  }
+
+  private void join() {
+    ranks =
+        Ranks.run(RANKS, rank -> TcpBootstrap.join(Ranks.request(ids, RANKS, rank, LONG))).stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    ranks.forEach(each -> each.onAsked(recorded.get(each.rank())::answer));
+  }
+
+  @AfterEach
+  void close() {
+    ranks.forEach(Bootstrap::close);
+  }
+
+  /** On a busy machine some ranks may not answer within the root's second at first. */
+  private JobTrace begin(int mostSpans) {
+    JobTrace trace = JobTrace.begin(ids, Ranks.LOOPBACK, mostSpans);
+    long end = System.nanoTime() + LONG.toNanos();
+    while (!recorded.stream().allMatch(RecordedRank::isRecorded) && System.nanoTime() < end) {
+      trace.look();
+    }
+    return trace;
+  }
+
+  private static List<Long> numbers(JobTrace trace, int rank) {
+    return trace.spans().stream()
+        .filter(each -> each.span().rank() == rank)
+        .map(each -> each.span().number())
+        .toList();
+  }
+
+  /** More than a message has room for, of the ranks of two roots. */
+  @Test
+  void theOperationsOfAllRanksCome() {
+    startRoots();
+    join();
+    long first;
+    JobTrace trace;
+    int recordings = 0;
+    do {
+      recorded.forEach(each -> each.add(3));
+      first = recorded.get(0).added() + 1;
+      trace = begin(MANY);
+      recorded.forEach(each -> each.add(9000));
+      assertTrue(trace.look());
+      recorded.forEach(each -> each.add(1));
+      trace.end();
+      recordings++;
+    } while (recordings < MOST_RECORDINGS && !trace.missing().isEmpty());
+    List<Long> expected = LongStream.rangeClosed(first, first + 9000).boxed().toList();
+    for (int rank = 0; rank < RANKS; rank++) {
+      assertEquals(expected, numbers(trace, rank));
+      assertFalse(recorded.get(rank).isRecorded());
+    }
+    assertEquals(List.of(), trace.missing());
+    assertEquals(
+        ProcessHandle.current().pid(), trace.spans().get(0).process().pid(), "where they were");
+    ranks.forEach(Bootstrap::checkFailure);
+  }
+
+  @Test
+  void operationsOfAnAnswerThatIsLostAreCounted() {
+    startRoots();
+    join();
+    JobTrace trace;
+    int recordings = 0;
+    do {
+      trace = begin(MANY);
+      recorded.forEach(each -> each.add(5));
+      recorded.get(2).loseAnAnswer();
+      recorded.get(2).add(4);
+      trace.end();
+      recordings++;
+    } while (recordings < MOST_RECORDINGS && trace.missing().size() != 1);
+    assertEquals(4, numbers(trace, 2).size());
+    assertEquals(1, trace.missing().size(), trace.missing().toString());
+    String missing = trace.missing().get(0);
+    assertTrue(missing.startsWith("rank 2 (process "), missing);
+    assertTrue(missing.contains(" lost 5 operations: "), missing);
+  }
+
+  @Test
+  void aRecordingEndsWithTooManyOperations() {
+    startRoots();
+    join();
+    JobTrace trace = begin(100);
+    assertFalse(trace.isFull());
+    boolean goesOn = true;
+    for (int looks = 0; looks < MOST_RECORDINGS && goesOn; looks++) {
+      recorded.get(1).add(100);
+      goesOn = trace.look();
+    }
+    assertFalse(goesOn);
+    assertTrue(trace.isFull());
+  }
+
+  /**
+   * A root that is gone, a rank that gives no answer, and ranks of an older version, which send
+   * their states.
+   */
+  @Test
+  void rootsAndRanksThatGiveNothingAreNamed() {
+    try (SimulatedRoots roots = new SimulatedRoots(2, 8, new SimulatedRing(8))) {
+      roots.close(1);
+      JobTrace trace;
+      int recordings = 0;
+      do {
+        trace = JobTrace.begin(roots.ids(), Ranks.LOOPBACK, MANY);
+        assertTrue(trace.look());
+        trace.end();
+        recordings++;
+      } while (recordings < MOST_RECORDINGS && trace.missing().size() != 6);
+      List<String> missing = trace.missing();
+      assertEquals(6, missing.size(), missing.toString());
+      assertTrue(missing.get(0).contains(roots.ids().get(1).where()), missing.get(0));
+      assertEquals(
+          "ranks that have left, or whose root gives no answer: 4, 5, 6, 7", missing.get(1));
+      assertEquals("rank 0 (process 0 on host0) gave no answer", missing.get(2));
+      assertEquals(
+          "rank 1 (process 1 on host1) sends no operations: it has another version of nccl4j",
+          missing.get(3));
+      roots.close(0);
+      trace.end();
+      assertFalse(trace.look(), "nobody is there");
+      SystemErrorException refused =
+          assertThrows(
+              SystemErrorException.class, () -> JobTrace.begin(roots.ids(), Ranks.LOOPBACK, MANY));
+      assertTrue(refused.getMessage().contains("cannot be queried"), refused.getMessage());
+    }
+  }
+
+  @Test
+  void aJobThatIsBeingCreatedIsRefused() {
+    startRoots();
+    InvalidUsageException refused =
+        assertThrows(InvalidUsageException.class, () -> JobTrace.begin(ids, Ranks.LOOPBACK, MANY));
+    assertTrue(refused.getMessage().contains("not all of its ranks have come"));
+    join();
+  }
+}
