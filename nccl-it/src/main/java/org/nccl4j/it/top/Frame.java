@@ -1,6 +1,7 @@
 package org.nccl4j.it.top;
 
 import java.util.List;
+import org.nccl4j.api.observe.JobReport.UnreachedRoot;
 import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
@@ -11,8 +12,18 @@ import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
  * @param millis end of the interval, ms since 1970
  * @param seconds length of the interval
  * @param communicators sorted by name
+ * @param unreached roots of a job that gave no answer; their ranks may be missing
  */
-record Frame(long millis, double seconds, List<CommunicatorRates> communicators) {
+record Frame(
+    long millis,
+    double seconds,
+    List<CommunicatorRates> communicators,
+    List<UnreachedRoot> unreached) {
+
+  /** The same frame of a job of which some roots gave no answer. */
+  Frame without(List<UnreachedRoot> roots) {
+    return new Frame(millis, seconds, communicators, roots);
+  }
 
   /**
    * A communicator.

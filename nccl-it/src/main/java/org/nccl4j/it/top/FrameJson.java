@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import org.nccl4j.api.observe.JobReport.UnreachedRoot;
 import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
@@ -27,6 +28,14 @@ final class FrameJson {
       out.writeArrayFieldStart("communicators");
       for (CommunicatorRates each : frame.communicators()) {
         write(each, out);
+      }
+      out.writeEndArray();
+      out.writeArrayFieldStart("unreachedRoots");
+      for (UnreachedRoot root : frame.unreached()) {
+        out.writeStartObject();
+        out.writeStringField("root", root.where());
+        out.writeStringField("reason", root.reason());
+        out.writeEndObject();
       }
       out.writeEndArray();
       out.writeEndObject();

@@ -37,6 +37,10 @@ final class FrameText {
         all.size(),
         all.size() == 1 ? "" : "s",
         all.stream().mapToInt(each -> each.ranks().size()).sum());
+    frame
+        .unreached()
+        .forEach(
+            root -> out.printf("no answer of the root at %s: %s%n", root.where(), root.reason()));
     all.forEach(each -> print(each, frame.millis()));
     out.flush();
   }

@@ -117,7 +117,8 @@ final class Meter {
         new Frame(
             millis,
             seconds,
-            communicators.values().stream().map(ranks -> rates(ranks, seconds)).toList());
+            communicators.values().stream().map(ranks -> rates(ranks, seconds)).toList(),
+            List.of());
     begin(reports, nanos);
     return frame;
   }

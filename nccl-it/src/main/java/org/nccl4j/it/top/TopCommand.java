@@ -218,7 +218,10 @@ public final class TopCommand implements Callable<Integer> {
       meter.look(again(source));
     }
     sleepUntil(begin + (long) (interval * SECOND_NANOS));
-    return meter.frame(again(source), System.nanoTime(), System.currentTimeMillis());
+    List<RankReport> last = again(source);
+    return meter
+        .frame(last, System.nanoTime(), System.currentTimeMillis())
+        .without(ofJob.unreached());
   }
 
   private static void sleepUntil(long nanos) {

@@ -133,6 +133,12 @@ function slow(communicator) {
   return element('ul', { class: 'slow' }, ...items);
 }
 
+// Roots of a job that gave no answer: their ranks may be missing.
+function unreached(roots) {
+  return roots.length === 0 ? [] : [element('ul', { class: 'slow' },
+    ...roots.map(each => element('li', {}, `no answer of the root at ${each.root}: ${each.reason}`)))];
+}
+
 function show(frame, hosts) {
   const many = frame.communicators.length;
   document.getElementById('status').textContent =
@@ -142,7 +148,7 @@ function show(frame, hosts) {
   for (const id of history.keys()) if (!ids.has(id)) history.delete(id);
   const place = document.getElementById('communicators');
   const scrolled = [...place.querySelectorAll('.table')].map(each => each.scrollLeft);
-  place.replaceChildren(...frame.communicators.map(each => element('section', {},
+  place.replaceChildren(...unreached(frame.unreachedRoots), ...frame.communicators.map(each => element('section', {},
     element('h2', {}, `${each.name}, ${each.nRanks} ranks: ${each.operations.toFixed(0)} operations/s, bus bandwidth ${each.busbw.toFixed(2)} GB/s a rank`),
     bandwidths(each.id, each.busbw),
     element('div', { class: 'figures' }, graph(each), table(each.ranks)),

@@ -72,7 +72,8 @@ final class FrameSamples {
     return new Frame(
         millis,
         1,
-        List.of(new CommunicatorRates(name, 7, ranks.length, List.of(ranks), waits, speeds)));
+        List.of(new CommunicatorRates(name, 7, ranks.length, List.of(ranks), waits, speeds)),
+        List.of());
   }
 
   /** Two processes of one host, of which the first waits, with a slow link and replaced paths. */

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.observe.JobReport.UnreachedRoot;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
@@ -178,6 +179,18 @@ class PageTest {
             "[...document.querySelectorAll('figcaption')].map(e => e.textContent).join()"));
   }
 
+  @Test
+  void rootsWithoutAnAnswerAreNamedAboveTheCommunicators() throws Exception {
+    browser.go(server.address());
+    show(
+        FrameSamples.frame(1, FrameSamples.rank(0, "plain", HOST))
+            .without(List.of(new UnreachedRoot("10.0.0.7:4000", "it <is> gone"))));
+    String first = "document.querySelector('#communicators').firstElementChild.textContent";
+    assertEquals("no answer of the root at 10.0.0.7:4000: it <is> gone", browser.evaluate(first));
+    show(FrameSamples.frame(2, FrameSamples.rank(0, "plain", HOST)));
+    assertEquals("SECTION", browser.evaluate(first.replace("textContent", "tagName")));
+  }
+
   /** The command on ranks of this process: their links have traffic while they work, then none. */
   @Test
   void theCommandShowsRanksThatWork() throws Exception {
@@ -269,10 +282,10 @@ class PageTest {
   @Test
   void communicatorsOfOneNameHaveCurvesOfTheirOwn() throws Exception {
     browser.go(server.address());
-    show(new Frame(1, 1, List.of(named(1), named(-2))));
-    show(new Frame(2, 1, List.of(named(1), named(-2))));
-    show(new Frame(3, 1, List.of(named(1))));
-    show(new Frame(4, 1, List.of(named(1), named(-2))));
+    show(new Frame(1, 1, List.of(named(1), named(-2)), List.of()));
+    show(new Frame(2, 1, List.of(named(1), named(-2)), List.of()));
+    show(new Frame(3, 1, List.of(named(1)), List.of()));
+    show(new Frame(4, 1, List.of(named(1), named(-2)), List.of()));
     String frames =
         "[...document.querySelectorAll('svg.history title')]"
             + ".map(each => each.textContent.match(/last (\\d+) frames/)[1]).join()";

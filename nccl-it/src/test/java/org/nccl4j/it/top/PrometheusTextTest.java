@@ -71,7 +71,7 @@ class PrometheusTextTest {
   }
 
   private static Frame frame(long millis, CommunicatorRates... communicators) {
-    return new Frame(millis, 1, List.of(communicators));
+    return new Frame(millis, 1, List.of(communicators), List.of());
   }
 
   /** Two ranks of which the first has ended as many operations as it is told. */

@@ -14,7 +14,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.it.api.RankJvm;
 import org.nccl4j.it.cli.Main;
@@ -84,6 +86,26 @@ class TopTest {
       assertTrue(said.text().contains("all_reduce of 1024 int32"), said.text());
     } finally {
       System.setIn(before);
+      ranks.close();
+    }
+  }
+
+  /** A root without ranks, which has ended, as the one of a host that is gone. */
+  @Test
+  void aRootThatIsGoneIsNamed() throws Exception {
+    UniqueId id = UniqueId.create(CommunicatorConfig.defaults().with("NCCL4J_JOB_STATE", "1"));
+    UniqueId gone = UniqueId.create();
+    Communicator.initRank(1, gone, 0, Devices.host(), CommunicatorConfig.defaults()).close();
+    WorkingRanks ranks = new WorkingRanks(id, "of a job");
+    try {
+      String[] roots = {"--job", id.toString(), "--job", gone.toString()};
+      Said said = top("-n", "1", "-i", "0.2", roots[0], roots[1], roots[2], roots[3]);
+      assertEquals(0, said.status(), said.text());
+      assertTrue(said.text().contains("communicator of a job, "), said.text());
+      assertTrue(said.text().contains("no answer of the root at "), said.text());
+      Said json = top("--json", "-n", "1", "-i", "0.2", roots[0], roots[1], roots[2], roots[3]);
+      assertTrue(json.text().contains("\"unreachedRoots\":[{\"root\":\""), json.text());
+    } finally {
       ranks.close();
     }
   }
