@@ -725,7 +725,7 @@ public final class Communicator implements AutoCloseable {
    * @throws NcclException on all ranks, if one of them lacks memory
    */
   public RaggedExchange createRaggedExchange(RaggedConfig sizes) {
-    return RaggedExchange.create(state, dispatcher, sizes, null);
+    return RaggedExchange.create(this, sizes, null);
   }
 
   /**
@@ -740,7 +740,7 @@ public final class Communicator implements AutoCloseable {
    */
   public RaggedExchange createRaggedExchange(RaggedConfig sizes, Window received) {
     RegisteredWindow window = Arguments.notNull(received, "window of the elements").registered();
-    return RaggedExchange.create(state, dispatcher, sizes, window);
+    return RaggedExchange.create(this, sizes, window);
   }
 
   /**

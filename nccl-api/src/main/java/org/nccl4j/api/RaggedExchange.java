@@ -4,27 +4,31 @@ import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.exchange.ExchangeAgreement;
 import org.nccl4j.api.exchange.ExchangeChecks;
 import org.nccl4j.api.exchange.KernelOffer;
+import org.nccl4j.api.exchange.RaggedCounts;
 import org.nccl4j.api.exchange.RaggedDelivery;
 import org.nccl4j.api.exchange.RaggedDirect;
 import org.nccl4j.api.exchange.RaggedMessages;
 import org.nccl4j.api.exchange.RaggedResults;
+import org.nccl4j.api.exchange.RaggedSums;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.Arguments;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.operation.Operation;
 
 /**
- * All-to-all and all-gather of elements whose counts lie in device memory, where a kernel may have
- * computed them. All ranks create it together ({@link
+ * All-to-all, all-gather and reduce-scatter of elements whose counts lie in device memory, where a
+ * kernel may have computed them. All ranks create it together ({@link
  * Communicator#createRaggedExchange(RaggedConfig)}), with the most elements of a call.
  *
  * <p>Received elements lie in memory of the exchange, or in a window of the user's, by source rank
@@ -37,7 +41,7 @@ import org.nccl4j.operation.Operation;
  * returns at once, and may be captured into a graph ({@link #isCapturable}); a replay reads the
  * counts anew. Elsewhere the host reads the counts, so that a call waits for what its stream was
  * given before and for the other ranks; ranks of one process then need a thread each. Calls are
- * refused in a {@link Group}.
+ * refused in a {@link Group}. Of a reduce-scatter the host always reads the counts.
  *
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
@@ -53,22 +57,40 @@ public final class RaggedExchange implements AutoCloseable {
   private final ExchangeChecks checks;
   private final RaggedResults results;
   private final RaggedDelivery delivery;
+  private final RaggedCounts counts;
+  private final RaggedSums sums;
   private boolean closed;
 
   private RaggedExchange(
-      CommunicatorState state,
+      Communicator comm,
       RaggedConfig config,
       RegisteredWindow target,
-      ExchangeChecks checks,
-      RaggedResults results,
+      Numbers numbers,
       RaggedDelivery delivery) {
-    this.state = state;
+    this.state = comm.state();
     this.config = config;
     this.target = target;
-    this.checks = checks;
-    this.results = results;
+    this.checks = numbers.checks;
+    this.results = numbers.results;
+    this.counts = numbers.counts;
     this.delivery = delivery;
+    this.sums =
+        new RaggedSums(
+            config.sizes(state.nRanks()),
+            state.rank(),
+            checks,
+            counts,
+            results,
+            new VectorCollectives(comm)::reduceScatterV);
     state.exchangeOpened();
+  }
+
+  /** The counts of an exchange and what is needed for them. */
+  private record Numbers(ExchangeChecks checks, RaggedResults results, RaggedCounts counts) {
+    void close() {
+      results.close();
+      counts.close();
+    }
   }
 
   /** The sizes and the window on which ranks agree; window 0 is none. */
@@ -79,35 +101,31 @@ public final class RaggedExchange implements AutoCloseable {
    *
    * @param target the window that it receives into, or null
    */
-  static RaggedExchange create(
-      CommunicatorState state,
-      OperationDispatcher dispatcher,
-      RaggedConfig sizes,
-      RegisteredWindow target) {
+  static RaggedExchange create(Communicator comm, RaggedConfig sizes, RegisteredWindow target) {
     GroupScope.refuseInGroup(CREATION);
-    CallOrder.Turn turn = state.calls().enter();
+    CallOrder.Turn turn = comm.state().calls().enter();
     try (turn) {
-      return createNow(state, dispatcher, sizes, target);
+      return createNow(comm, sizes, target);
     }
   }
 
   private static RaggedExchange createNow(
-      CommunicatorState state,
-      OperationDispatcher dispatcher,
-      RaggedConfig sizes,
-      RegisteredWindow target) {
+      Communicator comm, RaggedConfig sizes, RegisteredWindow target) {
+    CommunicatorState state = comm.state();
+    OperationDispatcher dispatcher = comm.dispatcher();
     state.checkOpen(CREATION);
     Arguments.notNull(sizes, "sizes of the ragged exchange");
     RaggedKernels.Sizes of = sizes.sizes(state.nRanks());
     Agreed agreed = new Agreed(sizes, target == null ? 0 : target.number());
     ExchangeAgreement agreement = new ExchangeAgreement(state, CREATION, agreed);
     ExchangeChecks checks = new ExchangeChecks(state, "");
-    RaggedResults results = null;
+    int number = state.nextExchange();
+    Numbers numbers = null;
     KernelOffer offer = KernelOffer.NONE;
     NcclException lack = null;
     try {
       checkTarget(state, of, target);
-      results = RaggedResults.allocate(state.device(), of);
+      numbers = numbers(state, dispatcher, of, number, checks);
       offer = RaggedDirect.offer(state, dispatcher, of);
     } catch (NcclException e) {
       lack = e;
@@ -117,13 +135,36 @@ public final class RaggedExchange implements AutoCloseable {
       offer.tell(state, CREATION);
       RaggedDelivery delivery =
           offer.hasKernels()
-              ? RaggedDirect.create(state, of, offer.form(), target, results)
-              : RaggedMessages.create(state, dispatcher, of, agreement, checks, target, results);
-      return new RaggedExchange(state, sizes, target, checks, results, delivery);
+              ? RaggedDirect.create(state, of, offer.form(), target, numbers.results)
+              : RaggedMessages.create(
+                  state,
+                  dispatcher,
+                  of,
+                  agreement,
+                  checks,
+                  target,
+                  numbers.counts,
+                  numbers.results);
+      return new RaggedExchange(comm, sizes, target, numbers, delivery);
     } catch (RuntimeException e) {
-      if (results != null) {
-        results.close();
+      if (numbers != null) {
+        numbers.close();
       }
+      throw e;
+    }
+  }
+
+  private static Numbers numbers(
+      CommunicatorState state,
+      OperationDispatcher dispatcher,
+      RaggedKernels.Sizes sizes,
+      int number,
+      ExchangeChecks checks) {
+    RaggedResults results = RaggedResults.allocate(state.device(), sizes);
+    try {
+      return new Numbers(checks, results, RaggedCounts.create(state, dispatcher, sizes, number));
+    } catch (RuntimeException e) {
+      results.close();
       throw e;
     }
   }
@@ -156,7 +197,7 @@ public final class RaggedExchange implements AutoCloseable {
 
   /**
    * True if calls are kernels, which return at once and may be captured into a graph; the same on
-   * all ranks.
+   * all ranks. {@link #reduceScatter} never is.
    */
   public boolean isCapturable() {
     return delivery.isCapturable();
@@ -206,7 +247,13 @@ public final class RaggedExchange implements AutoCloseable {
    *     {@link #isCapturable}
    */
   public void allToAll(DeviceMemory send, DeviceMemory counts, DeviceStream stream) {
-    check(Operation.RAGGED_ALL_TO_ALL, send, counts, state.nRanks(), stream);
+    check(
+        Operation.RAGGED_ALL_TO_ALL.method(),
+        delivery.isCapturable(),
+        send,
+        counts,
+        state.nRanks(),
+        stream);
     delivery.allToAll(send, counts, stream);
   }
 
@@ -219,19 +266,55 @@ public final class RaggedExchange implements AutoCloseable {
    * @throws InvalidUsageException as {@link #allToAll}
    */
   public void allGather(DeviceMemory send, DeviceMemory count, DeviceStream stream) {
-    check(Operation.RAGGED_ALL_GATHER, send, count, 1, stream);
+    check(Operation.RAGGED_ALL_GATHER.method(), delivery.isCapturable(), send, count, 1, stream);
     delivery.allGather(send, count, stream);
   }
 
+  /**
+   * Reduces the parts of all ranks, and receives this rank's part of the result: at the begin of
+   * {@link #received}. Then each of {@link #receivedCounts} is the number of its elements, so that
+   * an all-gather may take the first of them; the offsets are 0, and the last one is that number.
+   *
+   * <p>As {@link Communicator#reduceScatterV}, which it calls once the host has read the counts: so
+   * the call waits for what its stream was given before, and for the other ranks, on GPUs too, and
+   * cannot be captured. Ranks of one process need a thread each.
+   *
+   * @param send the parts by target rank, without gaps; not of {@link #received}
+   * @param counts [nRanks] of the counts' type: elements of each rank's part, 0 to maxCount, the
+   *     same on all ranks
+   * @param type of the numbers that elements consist of
+   * @throws InvalidArgumentException as {@link #allToAll}, and for elements that are no whole
+   *     numbers of the type; on all ranks, for a count that is not allowed or not the same on all
+   *     ranks, for more elements than the send buffer has, and for a part of more than maxReceived;
+   *     then nothing changes
+   * @throws InvalidUsageException after close, in a group, and while the stream is captured; on all
+   *     ranks, for another type or operator
+   */
+  public void reduceScatter(
+      DeviceMemory send, DeviceMemory counts, DataType type, RedOp op, DeviceStream stream) {
+    Arguments.notNull(type, "type");
+    Arguments.notNull(op, "op");
+    check(RaggedSums.NAME, /* capturable= */ false, send, counts, state.nRanks(), stream);
+    if (config.elementBytes() % type.bytes() != 0) {
+      throw checks.wrong(
+          RaggedSums.NAME,
+          ErrorId.TYPE,
+          "elements of %d bytes do not consist of whole numbers of %s"
+              .formatted(config.elementBytes(), type.label()),
+          "create the exchange with elements of a multiple of %d bytes".formatted(type.bytes()));
+    }
+    sums.reduceScatter(send, counts, received(), type, op, stream);
+  }
+
   private void check(
-      Operation operation,
+      String what,
+      boolean capturable,
       DeviceMemory send,
       DeviceMemory counts,
       int numbers,
       DeviceStream stream) {
-    String what = operation.method();
     int bytes = config.countType().bytes();
-    checks.call(what, closed, delivery.isCapturable(), stream);
+    checks.call(what, closed, capturable, stream);
     if (target != null && target.isDropped()) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
@@ -262,6 +345,7 @@ public final class RaggedExchange implements AutoCloseable {
     closed = true;
     delivery.close();
     results.close();
+    counts.close();
     state.exchangeClosed();
   }
 }

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 import org.nccl4j.api.group.OperationDispatcher;
+import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -16,11 +17,26 @@ import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.operation.Operation;
 
 /**
- * The counts of a call by sends and receives, which an all-gather brings to the hosts of all ranks.
- * A rank's row has its count for each rank, the elements of its send buffer, and the number of the
- * exchange with the kind of the call, which tells calls apart.
+ * The counts of a call in which the hosts take part, which an all-gather brings to those of all
+ * ranks. A rank's row has its count for each rank, the elements of its send buffer, and what tells
+ * calls apart: the number of the exchange with the kind of the call, and the shape of a reduction.
  */
-final class RaggedCounts implements AutoCloseable {
+public final class RaggedCounts implements AutoCloseable {
+  /** The kinds of calls; the ordinal is what ranks compare. */
+  enum Call {
+    ALL_TO_ALL("an all-to-all"),
+    ALL_GATHER("an all-gather"),
+    REDUCE_SCATTER("a reduce-scatter");
+
+    private static final Call[] ALL = values();
+
+    private final String text;
+
+    Call(String text) {
+      this.text = text;
+    }
+  }
+
   private final OperationDispatcher dispatcher;
   private final RaggedKernels.Sizes sizes;
   private final int exchange;
@@ -33,10 +49,19 @@ final class RaggedCounts implements AutoCloseable {
    * Counts of one exchange.
    *
    * @param exchange its number in the communicator, the same on all ranks
-   * @param own of {@link #rowBytes}
-   * @param all of so many bytes for each rank
+   * @throws org.nccl4j.device.NcclException if there is no memory for them
    */
-  RaggedCounts(
+  public static RaggedCounts create(
+      CommunicatorState state,
+      OperationDispatcher dispatcher,
+      RaggedKernels.Sizes sizes,
+      int exchange) {
+    long row = (long) words(sizes.nRanks()) * Long.BYTES;
+    DeviceMemory[] made = ExchangeMemory.allocateAll(state.device(), row, sizes.nRanks() * row);
+    return new RaggedCounts(dispatcher, sizes, exchange, made[0], made[1]);
+  }
+
+  private RaggedCounts(
       OperationDispatcher dispatcher,
       RaggedKernels.Sizes sizes,
       int exchange,
@@ -56,31 +81,33 @@ final class RaggedCounts implements AutoCloseable {
   }
 
   private static int words(int nRanks) {
-    return nRanks + 2;
-  }
-
-  /** Bytes of a rank's row. */
-  static long rowBytes(int nRanks) {
-    return (long) words(nRanks) * Long.BYTES;
+    return nRanks + 3;
   }
 
   /**
    * Brings this rank's counts to all. Waits for the stream and for the other ranks.
    *
    * @param where the begin of errors: the call, rank and communicator
-   * @param gathers true for an all-gather, which has one count
+   * @param call an all-gather has one count
+   * @param reduction the shape of a reduction, on which ranks agree; 0 for none
    * @param room elements of the send buffer
    * @throws InvalidArgumentException on all ranks, for counts of one that are not allowed; then
    *     nothing is sent
    * @throws InvalidUsageException on all ranks, if they are in different calls
    */
   void exchange(
-      String where, boolean gathers, DeviceMemory counts, long room, DeviceStream stream) {
+      String where,
+      Call call,
+      long reduction,
+      DeviceMemory counts,
+      long room,
+      DeviceStream stream) {
     int n = sizes.nRanks();
     stream.synchronize();
-    read(gathers, counts);
+    read(call, counts);
     row.putLong(n * Long.BYTES, room);
-    row.putLong((n + 1) * Long.BYTES, call(gathers));
+    row.putLong((n + 1) * Long.BYTES, (long) Call.ALL.length * exchange + call.ordinal());
+    row.putLong((n + 2) * Long.BYTES, reduction);
     own.write(0, row.clear());
     dispatcher.call(
         CallShape.of(Operation.ALL_GATHER, DataType.INT64, RedOp.SUM, 0),
@@ -91,21 +118,18 @@ final class RaggedCounts implements AutoCloseable {
     stream.synchronize();
     all.read(0, rows.clear());
     for (int rank = 0; rank < n; rank++) {
-      checkCall(where, gathers, rank);
+      checkCall(where, call, reduction, rank);
     }
     for (int rank = 0; rank < n; rank++) {
-      checkCounts(where, rank);
+      checkCounts(where, call, rank);
     }
     for (int rank = 0; rank < n; rank++) {
-      checkSums(where, gathers, rank);
+      checkSums(where, call, rank);
     }
   }
 
-  private long call(boolean gathers) {
-    return 2L * exchange + (gathers ? 1 : 0);
-  }
-
-  private void read(boolean gathers, DeviceMemory counts) {
+  private void read(Call call, DeviceMemory counts) {
+    boolean gathers = call == Call.ALL_GATHER;
     int n = sizes.nRanks();
     int bytes = sizes.countBytes();
     ByteBuffer given = buffer((long) (gathers ? 1 : n) * bytes);
@@ -144,24 +168,39 @@ final class RaggedCounts implements AutoCloseable {
     return before;
   }
 
-  private void checkCall(String where, boolean gathers, int rank) {
+  private void checkCall(String where, Call call, long reduction, int rank) {
     long theirs = word(rank, sizes.nRanks() + 1);
-    if (theirs != call(gathers)) {
+    long kinds = Call.ALL.length;
+    if (theirs != kinds * exchange + call.ordinal()) {
       throw new InvalidUsageException(
           ErrorId.CALLS_DIFFER,
           where
-              + "rank %d is in an all-%s of exchange %d, and this rank in an all-%s of exchange %d, in the order of their creation"
+              + "rank %d is in %s of exchange %d, and this rank in %s of exchange %d, in the order of their creation"
                   .formatted(
                       rank,
-                      theirs % 2 == 0 ? "to-all" : "gather",
-                      theirs / 2,
-                      gathers ? "gather" : "to-all",
+                      Call.ALL[(int) (theirs % kinds)].text,
+                      theirs / kinds,
+                      call.text,
                       exchange),
           "make the calls of a communicator's exchanges in the same order on all ranks");
     }
+    long shape = word(rank, sizes.nRanks() + 2);
+    if (shape != reduction) {
+      throw new InvalidUsageException(
+          ErrorId.CALLS_DIFFER,
+          where
+              + "rank %d reduces %s (%s), and this rank %s (%s)"
+                  .formatted(
+                      rank,
+                      CallShape.type(shape).label(),
+                      CallShape.op(shape).label(),
+                      CallShape.type(reduction).label(),
+                      CallShape.op(reduction).label()),
+          "pass the same type and operator on all ranks");
+    }
   }
 
-  private void checkCounts(String where, int source) {
+  private void checkCounts(String where, Call call, int source) {
     for (int target = 0; target < sizes.nRanks(); target++) {
       long count = count(source, target);
       if (count < 0 || count > sizes.maxCount()) {
@@ -169,12 +208,19 @@ final class RaggedCounts implements AutoCloseable {
             where + "rank %d has the count %d for rank %d".formatted(source, count, target),
             "pass 0 to %d, or create the exchange for more".formatted(sizes.maxCount()));
       }
+      if (call == Call.REDUCE_SCATTER && count != count(0, target)) {
+        throw wrong(
+            where
+                + "rank %d has the count %d for rank %d, and rank 0 %d"
+                    .formatted(source, count, target, count(0, target)),
+            "pass the same counts on all ranks, since parts of one length are added");
+      }
     }
   }
 
-  private void checkSums(String where, boolean gathers, int rank) {
+  private void checkSums(String where, Call call, int rank) {
     int n = sizes.nRanks();
-    long sent = gathers ? count(rank, 0) : sentBefore(rank, n);
+    long sent = call == Call.ALL_GATHER ? count(rank, 0) : sentBefore(rank, n);
     long room = word(rank, n);
     if (sent > room) {
       throw wrong(
@@ -183,7 +229,7 @@ final class RaggedCounts implements AutoCloseable {
                   .formatted(rank, sent, room),
           "pass a larger buffer or smaller counts");
     }
-    long received = receivedBefore(n, rank);
+    long received = call == Call.REDUCE_SCATTER ? count(0, rank) : receivedBefore(n, rank);
     if (received > sizes.maxReceived()) {
       throw wrong(
           where

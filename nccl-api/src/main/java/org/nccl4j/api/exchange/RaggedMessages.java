@@ -1,7 +1,5 @@
 package org.nccl4j.api.exchange;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
@@ -31,21 +29,23 @@ public final class RaggedMessages implements RaggedDelivery {
       OperationDispatcher dispatcher,
       RaggedKernels.Sizes sizes,
       ExchangeChecks checks,
+      RaggedCounts counts,
       RaggedResults results,
-      DeviceMemory[] memory) {
+      DeviceMemory received) {
     transfers = new Transfers(dispatcher);
     this.sizes = sizes;
     this.checks = checks;
     this.rank = state.rank();
     this.results = results;
-    received = memory[0];
-    counts = new RaggedCounts(dispatcher, sizes, state.nextExchange(), memory[1], memory[2]);
+    this.received = received;
+    this.counts = counts;
   }
 
   /**
    * Prepares what is needed besides the results, together with all other ranks.
    *
    * @param target the user's window for the received elements; null for memory of the exchange
+   * @param counts closed by the caller, as the results
    * @throws NcclException on all ranks, if one of them lacks memory
    */
   public static RaggedMessages create(
@@ -55,33 +55,27 @@ public final class RaggedMessages implements RaggedDelivery {
       ExchangeAgreement agreement,
       ExchangeChecks checks,
       RegisteredWindow target,
+      RaggedCounts counts,
       RaggedResults results) {
-    DeviceMemory[] memory = {};
+    DeviceMemory received = null;
     NcclException lack = null;
     try {
-      long row = RaggedCounts.rowBytes(sizes.nRanks());
-      memory =
-          ExchangeMemory.allocateAll(
-              state.device(),
-              target == null ? sizes.receivedBytes() : 0,
-              row,
-              sizes.nRanks() * row);
+      received =
+          target == null
+              ? state.device().allocate(sizes.receivedBytes())
+              : target.memory().slice(0, sizes.receivedBytes());
     } catch (NcclException e) {
       lack = e;
     }
     try {
       agreement.reach(lack);
     } catch (RuntimeException e) {
-      for (DeviceMemory each : memory) {
-        each.close();
+      if (received != null) {
+        received.close();
       }
       throw e;
     }
-    if (target != null) {
-      memory[0].close();
-      memory[0] = target.memory().slice(0, sizes.receivedBytes());
-    }
-    return new RaggedMessages(state, dispatcher, sizes, checks, results, memory);
+    return new RaggedMessages(state, dispatcher, sizes, checks, counts, results, received);
   }
 
   @Override
@@ -107,10 +101,11 @@ public final class RaggedMessages implements RaggedDelivery {
   private void exchange(
       boolean gathers, DeviceMemory send, DeviceMemory given, DeviceStream stream) {
     Operation operation = gathers ? Operation.RAGGED_ALL_GATHER : Operation.RAGGED_ALL_TO_ALL;
+    RaggedCounts.Call call = gathers ? RaggedCounts.Call.ALL_GATHER : RaggedCounts.Call.ALL_TO_ALL;
     String where = checks.where(operation.method());
-    counts.exchange(where, gathers, given, send.size() / sizes.elementBytes(), stream);
-    write(results.counts(), sizes.nRanks(), peer -> counts.count(peer, rank));
-    write(results.offsets(), sizes.nRanks() + 1, peer -> counts.receivedBefore(peer, rank));
+    counts.exchange(where, call, 0, given, send.size() / sizes.elementBytes(), stream);
+    results.write(
+        sizes, peer -> counts.count(peer, rank), peer -> counts.receivedBefore(peer, rank));
     GroupScope.run(
         () -> {
           for (int distance = 0; distance < sizes.nRanks(); distance++) {
@@ -128,27 +123,8 @@ public final class RaggedMessages implements RaggedDelivery {
     return memory.slice(first * sizes.elementBytes(), count * sizes.elementBytes());
   }
 
-  /** A number for each rank. */
-  private interface OfRank {
-    long get(int rank);
-  }
-
-  private void write(DeviceMemory memory, int numbers, OfRank number) {
-    ByteBuffer bytes =
-        ByteBuffer.allocate(numbers * sizes.countBytes()).order(ByteOrder.nativeOrder());
-    for (int i = 0; i < numbers; i++) {
-      if (sizes.wide()) {
-        bytes.putLong(number.get(i));
-      } else {
-        bytes.putInt((int) number.get(i));
-      }
-    }
-    memory.write(0, bytes.flip());
-  }
-
   @Override
   public void close() {
     received.close();
-    counts.close();
   }
 }

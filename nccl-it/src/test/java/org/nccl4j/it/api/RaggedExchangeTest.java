@@ -24,8 +24,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
 
-/** All-to-all and all-gather by counts in device memory, on the host device. */
+/** All-to-all, all-gather and reduce-scatter by counts in device memory, on the host device. */
 @Timeout(600)
 class RaggedExchangeTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
@@ -299,6 +300,112 @@ class RaggedExchangeTest {
       }
       assertEquals(2, refused);
       calls(ranks, sizes(4, 10, 20));
+    }
+  }
+
+  private static void reductions(Ranks ranks, DataType type, int perElement, DataType countType)
+      throws Exception {
+    System.out.println("seed " + SEED);
+    ranks.run(
+        (comm, stream) ->
+            RaggedReductions.run(comm, stream, type, perElement, countType, CALLS, SEED));
+  }
+
+  @Test
+  void sumsOfAllTypes() throws Exception {
+    try (Ranks ranks = new Ranks(3)) {
+      for (DataType type : DataType.values()) {
+        reductions(ranks, type, 1, DataType.INT64);
+      }
+      reductions(ranks, DataType.FLOAT32, 7, DataType.INT32);
+    }
+  }
+
+  @Test
+  void sumsOfOneRankAndOfSeveralHosts() throws Exception {
+    try (Ranks ranks = new Ranks(1)) {
+      reductions(ranks, DataType.FLOAT32, 1, DataType.INT64);
+    }
+    try (Ranks ranks = Ranks.onHosts("aabab", CommunicatorConfig.defaults())) {
+      reductions(ranks, DataType.BFLOAT16, 2, DataType.INT32);
+    }
+  }
+
+  /** A refusal changes nothing. */
+  @Test
+  void sumsThatAreNotAllowedAreAnErrorOfAllRanks() throws Exception {
+    RedOp sum = RedOp.SUM;
+    try (Ranks ranks = new Ranks(3)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            try (RaggedExchange exchange = comm.createRaggedExchange(sizes(4, 10, 8));
+                DeviceMemory send = Devices.host().allocate(4 * 15);
+                DeviceMemory counts = longs(3, 4, 5)) {
+              exchange.received().fill((byte) 0x5a);
+              DataType type = DataType.FLOAT32;
+              refused(
+                  "rank 1 has the count 4 for rank 2, and rank 0 3",
+                  () ->
+                      exchange.reduceScatter(
+                          send, longs(3, 3, rank == 1 ? 4 : 3), type, sum, stream));
+              refused(
+                  "rank 2 has the count -1 for rank 0",
+                  () ->
+                      exchange.reduceScatter(
+                          send, longs(rank == 2 ? -1 : 0, 0, 0), type, sum, stream));
+              refused(
+                  "rank 0 sends 16 elements, more than its send buffer has, 15",
+                  () -> exchange.reduceScatter(send, longs(8, 8, 0), type, sum, stream));
+              refused(
+                  "rank 1 would receive 9 elements, more than the exchange allows, 8",
+                  () -> exchange.reduceScatter(send, longs(0, 9, 0), type, sum, stream));
+              refused(
+                  "elements of 4 bytes do not consist of whole numbers of double",
+                  () -> exchange.reduceScatter(send, counts, DataType.FLOAT64, sum, stream));
+              refused("type", () -> exchange.reduceScatter(send, counts, null, sum, stream));
+              refused("op", () -> exchange.reduceScatter(send, counts, type, null, stream));
+              refused(
+                  "counts has 16 bytes of 24",
+                  () -> exchange.reduceScatter(send, counts.slice(0, 16), type, sum, stream));
+              refused(
+                  "received ones",
+                  () -> exchange.reduceScatter(exchange.received(), counts, type, sum, stream));
+              refused(
+                  "group",
+                  () -> Group.run(() -> exchange.reduceScatter(send, counts, type, sum, stream)));
+              for (long word : longs(exchange.received())) {
+                assertEquals(0x5a5a5a5a5a5a5a5aL, word);
+              }
+              NcclException differ =
+                  refused(
+                      rank == 0
+                          ? "rank 1 reduces int32 (sum), and this rank float (sum)"
+                          : "rank 0 reduces float (sum), and this rank int32 (sum)",
+                      () ->
+                          exchange.reduceScatter(
+                              send, counts, rank == 0 ? type : DataType.INT32, sum, stream));
+              assertEquals(ErrorId.CALLS_DIFFER, differ.id());
+              refused(
+                  rank == 0
+                      ? "rank 1 is in an all-to-all of exchange 1, and this rank in a reduce-scatter"
+                      : "rank 0 is in a reduce-scatter of exchange 1, and this rank in an all-to-all",
+                  () -> {
+                    if (rank == 0) {
+                      exchange.reduceScatter(send, counts, type, sum, stream);
+                    } else {
+                      exchange.allToAll(send, counts, stream);
+                    }
+                  });
+              send.fill((byte) 1);
+              exchange.reduceScatter(send, counts, DataType.INT32, sum, stream);
+              stream.synchronize();
+              assertEquals(3L + rank, longs(exchange.receivedOffsets())[3]);
+              ByteBuffer first = ByteBuffer.allocate(4).order(ByteOrder.nativeOrder());
+              exchange.received().slice(0, 4).read(0, first);
+              assertEquals(0x03030303, first.getInt(0));
+            }
+          });
     }
   }
 }

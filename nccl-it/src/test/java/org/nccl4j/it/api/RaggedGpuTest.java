@@ -25,7 +25,9 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 
-/** All-to-all and all-gather by counts in device memory, on all GPUs. Needs GPUs. */
+/**
+ * All-to-all, all-gather and reduce-scatter by counts in device memory, on all GPUs. Needs GPUs.
+ */
 @Tag("gpu")
 @Timeout(600)
 class RaggedGpuTest {
@@ -297,6 +299,19 @@ class RaggedGpuTest {
               }
             }
           });
+    }
+  }
+
+  /** By the kernels of reduce-scatter and reduce; the host reads the counts. */
+  @Test
+  void sumsOfAllTypes() throws Exception {
+    System.out.println("seed " + SEED);
+    try (Ranks ranks = ranks()) {
+      for (DataType type : DataType.values()) {
+        ranks.run(
+            (comm, stream) ->
+                RaggedReductions.run(comm, stream, type, 3, DataType.INT64, CALLS, SEED));
+      }
     }
   }
 }

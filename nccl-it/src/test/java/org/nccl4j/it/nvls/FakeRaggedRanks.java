@@ -12,7 +12,9 @@ import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.operation.Operation;
@@ -81,6 +83,18 @@ final class FakeRaggedRanks {
         graph.launch(stream);
         stream.synchronize();
       }
+      refuseCapture(exchange, data, stream);
     }
+  }
+
+  /** The host takes part in a reduce-scatter. */
+  private static void refuseCapture(RaggedExchange exchange, DeviceMemory data, CudaStream stream) {
+    stream.beginCapture();
+    try {
+      exchange.reduceScatter(data, data, DataType.FLOAT32, RedOp.SUM, stream);
+    } catch (InvalidUsageException e) {
+      System.out.printf("refused: %s%n", e.id());
+    }
+    stream.endCapture().close();
   }
 }

@@ -43,6 +43,7 @@ class FakeRaggedTest {
     assertEquals(
         List.of(), later.stream().filter(call -> call.startsWith("cuModuleLoadData(")).toList());
     assertEquals(2 * 3, later.stream().filter(call -> call.startsWith("cuLaunchKernel")).count());
+    assertEquals(2, ran.output().lines().filter(line -> line.equals("refused: CAPTURE")).count());
     for (int rank = 0; rank < 2; rank++) {
       String prefix = "rank %d: ".formatted(rank);
       assertEquals(
