@@ -41,10 +41,11 @@ public final class PlanSettings {
           "",
           "the name of a folder",
           "The folder for times of trials: from time to time a collective uses another algorithm"
-              + " than the chosen one, and both are measured. After three trials of each, they take"
-              + " at most 0.5 % of the time on one machine, and end on several. ./nccl tune --from FOLDER FILE writes a"
-              + " table for NCCL4J_COSTS_FILE from them. Set it on all ranks or on none. Float"
-              + " sums of such a call may be rounded differently.");
+              + " than the chosen one, and both are measured. On one machine this takes at most"
+              + " 0.5 % of the time of a size's calls and one trial more; on several, three trials"
+              + " of each algorithm. ./nccl tune --from FOLDER FILE writes a table for"
+              + " NCCL4J_COSTS_FILE from them. Set it on all ranks or on none. Float sums of such a"
+              + " call may be rounded differently.");
 
   public static final Setting<Integer> NCCL_CTA_POLICY =
       Setting.number(

@@ -48,7 +48,13 @@ class TrialsTest {
   /** Enough for three trials of each of three algorithms that are thrice as slow. */
   private static final int CALLS = 10_000;
 
+  private static final int MOST_CALLS = 640_000;
+
   @TempDir Path folder;
+
+  /** The name of the folder for the files of trials. */
+  private String trials = "trials";
+
   private final StringWriter out = new StringWriter();
   private final StringWriter err = new StringWriter();
 
@@ -57,7 +63,7 @@ class TrialsTest {
   }
 
   private CommunicatorConfig trying() {
-    return CommunicatorConfig.defaults().with(TRIALS, folder.resolve("trials").toString());
+    return CommunicatorConfig.defaults().with(TRIALS, folder.resolve(trials).toString());
   }
 
   /** Calls all-reduces of two ranks, in groups or not, and checks every one's sum. */
@@ -107,31 +113,47 @@ class TrialsTest {
   }
 
   private List<TrialTimes> files() {
-    return TrialFile.readAll(folder.resolve("trials"));
+    return TrialFile.readAll(folder.resolve(trials));
+  }
+
+  /** Again, with more calls, where one trial took so long that the next ones wait. */
+  private List<TrialTimes> tryAlgorithms() {
+    List<TrialTimes> files;
+    int calls = CALLS;
+    do {
+      trials = "trials" + calls;
+      call(trying(), calls, /* grouped= */ false);
+      files = files();
+      calls *= 4;
+    } while (calls <= MOST_CALLS && ways(files).size() <= 2);
+    return files;
+  }
+
+  private static Set<TrialTimes.Way> ways(List<TrialTimes> files) {
+    Set<TrialTimes.Way> ways = new HashSet<>();
+    files.forEach(file -> file.samples().forEach(sample -> ways.add(sample.way())));
+    return ways;
   }
 
   @Test
   void ranksTryTheSameAlgorithmsInTheSameCalls() throws IOException {
-    call(trying(), CALLS, /* grouped= */ false);
-    List<TrialTimes> files = files();
+    List<TrialTimes> files = tryAlgorithms();
     assertEquals(2, files.size());
     assertTrue(files.get(1).predictions().isEmpty());
     Set<String> calls = new HashSet<>();
-    Set<TrialTimes.Way> tried = new HashSet<>();
     for (TrialTimes file : files) {
       for (TrialTimes.Sample sample : file.samples()) {
         calls.add(sample.call() + " " + sample.way());
-        tried.add(sample.way());
         assertTrue(sample.measured() > 0, sample.toString());
         assertEquals(COUNT * 4, sample.bytes());
       }
     }
     int most = files.stream().mapToInt(file -> file.samples().size()).max().orElseThrow();
     assertTrue(calls.size() >= most && calls.size() < most + 16, "one way a call: " + calls);
-    assertTrue(tried.size() > 2, tried.toString());
+    assertTrue(ways(files).size() > 2, ways(files).toString());
 
     Path table = folder.resolve("table");
-    int status = run("tune", "--from", folder.resolve("trials").toString(), table.toString());
+    int status = run("tune", "--from", folder.resolve(trials).toString(), table.toString());
     assertEquals(0, status, err.toString());
     assertTrue(out.toString().contains("2 ranks, AllReduce of 256 bytes: "), out.toString());
     assertTrue(out.toString().contains("(chosen)"), out.toString());
@@ -160,7 +182,7 @@ class TrialsTest {
 
   @Test
   void aFolderThatCannotBeWrittenDisturbsNothing() throws IOException {
-    Path file = Files.createFile(folder.resolve("trials"));
+    Path file = Files.createFile(folder.resolve(trials));
     call(trying(), 1000, /* grouped= */ false);
     assertEquals(0, Files.size(file));
   }
@@ -169,11 +191,11 @@ class TrialsTest {
   void tooFewTrialsAndOtherOptionsAreRefused() {
     call(trying(), 500, /* grouped= */ true);
     Path table = folder.resolve("table");
-    String trials = folder.resolve("trials").toString();
-    assertNotEquals(0, run("tune", "--from", trials, table.toString()));
+    String none = folder.resolve(trials).toString();
+    assertNotEquals(0, run("tune", "--from", none, table.toString()));
     assertTrue(err.toString().contains("let the job run longer"), err.toString());
     assertFalse(Files.exists(table));
-    assertNotEquals(0, run("tune", "--from", trials, "-t", "2", table.toString()));
+    assertNotEquals(0, run("tune", "--from", none, "-t", "2", table.toString()));
     assertTrue(err.toString().contains("-t says what is measured"), err.toString());
   }
 }

@@ -17,12 +17,9 @@ import java.nio.file.StandardOpenOption;
  * the thread that launches.
  *
  * <p>Words of 4 bytes: 1 for each rank that has joined; decisions by shape and round; for each rank
- * and shape what it has found spent, a float.
+ * and shape what it has found spent, a float, and the trials of which it knows that.
  */
 final class TrialAgreement implements AutoCloseable {
-  /** Rounds of a schedule at most. */
-  static final int ROUNDS = TrialSchedule.TRIALS * TrialSchedule.MOST_TRIED;
-
   private static final long LEAST_SPACE = 1 << 20;
   private static final VarHandle WORDS =
       MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
@@ -61,7 +58,8 @@ final class TrialAgreement implements AutoCloseable {
           "the file system is full"); // to touch a page without room ends a process
     }
     Path file = folder.resolve("agreement-" + Long.toHexString(communicator));
-    long bytes = (long) Integer.BYTES * (nRanks + shapes * ROUNDS + nRanks * shapes);
+    long bytes =
+        (long) Integer.BYTES * (nRanks + shapes * TrialSchedule.ROUNDS + 2 * nRanks * shapes);
     try (FileChannel channel =
         FileChannel.open(
             file, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
@@ -77,7 +75,7 @@ final class TrialAgreement implements AutoCloseable {
    * @param wanted this rank's own finding
    */
   boolean decide(int shape, int round, boolean wanted) {
-    int at = Integer.BYTES * (nRanks + shape * ROUNDS + round);
+    int at = Integer.BYTES * (nRanks + shape * TrialSchedule.ROUNDS + round);
     int decided = (int) WORDS.getAcquire(words, at);
     if (decided == 0) {
       int mine = wanted && isComplete() ? YES : NO;
@@ -97,23 +95,37 @@ final class TrialAgreement implements AutoCloseable {
     return true;
   }
 
-  /** Tells the other ranks what this one has found spent. */
-  void spent(int shape, double calls) {
-    WORDS.setRelease(words, place(rank, shape), Float.floatToRawIntBits((float) calls));
+  /**
+   * Tells the other ranks what this one has found spent.
+   *
+   * @param known trials of which it knows that
+   */
+  void tell(int shape, double calls, int known) {
+    int at = place(rank, shape);
+    WORDS.setRelease(words, at, Float.floatToRawIntBits((float) calls));
+    WORDS.setRelease(words, at + Integer.BYTES, known);
   }
 
-  /** The most that a rank has told. */
-  double spent(int shape) {
-    double most = 0;
+  /**
+   * The least that a rank has found spent, which is not less than what was: a rank that waits for
+   * others takes that for the time of a trial. Infinite while one does not know it of all trials.
+   *
+   * @param tried all trials so far
+   */
+  double spent(int shape, int tried) {
+    double least = Double.POSITIVE_INFINITY;
     for (int each = 0; each < nRanks; each++) {
-      most =
-          Math.max(most, Float.intBitsToFloat((int) WORDS.getAcquire(words, place(each, shape))));
+      int at = place(each, shape);
+      if ((int) WORDS.getAcquire(words, at + Integer.BYTES) != tried) {
+        return Double.POSITIVE_INFINITY;
+      }
+      least = Math.min(least, Float.intBitsToFloat((int) WORDS.getAcquire(words, at)));
     }
-    return most;
+    return least;
   }
 
   private int place(int of, int shape) {
-    return Integer.BYTES * (nRanks + shapes * ROUNDS + of * shapes + shape);
+    return Integer.BYTES * (nRanks + shapes * TrialSchedule.ROUNDS + 2 * (of * shapes + shape));
   }
 
   /** Removes the file; ranks that map it go on. A file that stays harms nobody. */

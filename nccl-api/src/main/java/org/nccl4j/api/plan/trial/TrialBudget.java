@@ -3,20 +3,24 @@ package org.nccl4j.api.plan.trial;
 import java.util.Arrays;
 
 /**
- * A rank's measured costs of the trials of one shape. The first trials of an algorithm show what it
- * costs; further ones are due only while all trials together have added no more than {@link
- * TrialSchedule#SHARE} to the time of the calls. Costs are in times of a call by the chosen
- * algorithm. Of each algorithm the least measured time counts: other work on the machine makes
- * single calls longer, of any algorithm. Owner: the thread that launches.
+ * A rank's measured costs of the trials of one shape. The next trial, of any algorithm, is due only
+ * once all trials before it have been measured, and have added no more than {@link
+ * TrialSchedule#SHARE} to the time of the calls. So at any time no more than the last trial is
+ * beyond that share: one of the first of its algorithm, which show what it costs. Costs are in
+ * times of a call by the chosen algorithm. Of each algorithm the least measured time counts: other
+ * work on the machine makes single calls longer, of any algorithm. Owner: the thread that launches.
  */
 final class TrialBudget {
-  /** The trials of an algorithm that are made whatever they cost, as a table needs them. */
+  /** The trials of an algorithm that a table needs. They may pass the share, one at a time. */
   static final int FIRST = 3;
 
   private final TrialSchedule schedule;
   private final double[] least;
   private final int[] measured;
   private final int[] tried;
+
+  /** Trials whose time is to come. */
+  private int underWay;
 
   /** Nothing has been tried yet. */
   TrialBudget(TrialSchedule schedule) {
@@ -28,9 +32,14 @@ final class TrialBudget {
     tried = new int[n];
   }
 
-  /** Counts a trial, which may not have ended. */
-  void tried(int index) {
+  /**
+   * Counts a trial.
+   *
+   * @param isMeasured true if {@link #measured} follows when it has ended
+   */
+  void tried(int index, boolean isMeasured) {
     tried[index]++;
+    underWay += isMeasured ? 1 : 0;
   }
 
   /**
@@ -41,6 +50,17 @@ final class TrialBudget {
   void measured(int index, double microseconds) {
     measured[index]++;
     least[index] = Math.min(least[index], microseconds);
+    underWay -= index == TrialSchedule.CHOSEN ? 0 : 1;
+  }
+
+  /** All trials; the same on all ranks at the same call. */
+  int tried() {
+    return Arrays.stream(tried).sum();
+  }
+
+  /** Trials whose cost is among what is {@link #spent}. */
+  int known() {
+    return tried() - underWay;
   }
 
   /** Calls by the chosen algorithm that would take as long as the trials have taken longer. */
@@ -66,27 +86,29 @@ final class TrialBudget {
     return Math.max(0, times - 1);
   }
 
-  /**
-   * True for the first trials of an algorithm, which all ranks find due.
-   *
-   * @param index of the algorithm
-   */
+  /** True for the first trials of an algorithm. */
   boolean isFirst(int index) {
     return tried[index] < FIRST;
+  }
+
+  /**
+   * True once each algorithm has been tried so often; the same on all ranks at the same call.
+   *
+   * @param most trials of an algorithm
+   */
+  boolean isOver(int most) {
+    return Arrays.stream(tried).skip(1).allMatch(times -> times >= most);
   }
 
   /**
    * True if this rank finds a trial due.
    *
    * @param index of the algorithm
-   * @param spent the most that a rank has found spent
+   * @param spent as all ranks together have found; infinite if one has not measured all trials
    * @param calls of the shape, with this one
    */
   boolean allows(int index, double spent, long calls) {
-    if (isFirst(index)) {
-      return true;
-    }
-    // A trial that has not ended may have become slower.
-    return measured[index] > 0 && spent + extra(index) <= TrialSchedule.SHARE * calls;
+    double after = isFirst(index) ? spent : spent + extra(index);
+    return tried[index] < TrialSchedule.TRIALS && after <= TrialSchedule.SHARE * calls;
   }
 }

@@ -7,8 +7,8 @@ import org.nccl4j.device.HotPath;
 /**
  * The calls of one shape and size that are measured. In each period the last call but one is
  * measured with the chosen algorithm, and the last one with another; these take turns. All ranks
- * have the same schedule, since it is made from predicted times. By their measured times trials may
- * be left out ({@link TrialBudget}).
+ * have the same schedule, since it is made from predicted times. By their measured times trials are
+ * left out, and made in a later period ({@link TrialBudget}).
  *
  * @param period calls from one trial to the next
  * @param choices the chosen algorithm, then those that are tried
@@ -20,7 +20,7 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   /** The index of the chosen algorithm. */
   static final int CHOSEN = 0;
 
-  /** The most that trials may add to the time of a shape's calls, after the first trials. */
+  /** The most that trials may add to the time of a shape's calls, but for the last one. */
   static final double SHARE = 0.005;
 
   /** A tried algorithm may take so many times what is predicted before the share is passed. */
@@ -29,8 +29,11 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   /** Slower ones, as predicted, are not worth a trial. */
   static final double MOST_TIMES = 3;
 
-  /** Trials of each algorithm, after which the schedule ends. */
+  /** Trials of each algorithm, after which it is tried no more. */
   static final int TRIALS = 16;
+
+  /** Periods, after which the schedule ends, whatever was tried. */
+  static final int ROUNDS = 2048;
 
   /** Algorithms that are tried at most. */
   static final int MOST_TRIED = 3;
@@ -67,7 +70,7 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
     long left = period - 1 - call % period;
     long round = call / period;
     int tried = choices.size() - 1;
-    if (left > 1 || round >= (long) TRIALS * tried) {
+    if (left > 1 || tried == 0 || round >= ROUNDS) {
       return UNMEASURED;
     }
     return left == 1 ? CHOSEN : 1 + (int) (round % tried);

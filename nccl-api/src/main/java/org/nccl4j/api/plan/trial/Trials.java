@@ -154,6 +154,9 @@ public final class Trials {
       DeviceStream stream,
       long shape,
       long count) {
+    if (!underWay.isEmpty()) {
+      collect(); // the other ranks' next trials wait for the times of this one
+    }
     Shape known = find(shape, count);
     Shape called = known == null ? made(send, recv, shape, count) : known;
     int index = called == null ? TrialSchedule.UNMEASURED : called.schedule.of(called.calls);
@@ -173,7 +176,9 @@ public final class Trials {
 
   /** True if a call is to be measured: the chosen algorithm always, another as all ranks agree. */
   private boolean isDue(Shape called, int index) {
-    collect();
+    if (called.budget.isOver(of.together ? TrialSchedule.TRIALS : TrialBudget.FIRST)) {
+      return false;
+    }
     if (index == TrialSchedule.CHOSEN) {
       return true;
     }
@@ -184,7 +189,7 @@ public final class Trials {
     if (agreement == null) {
       return false;
     }
-    double spent = Math.max(called.budget.spent(), agreement.spent(called.number));
+    double spent = agreement.spent(called.number, called.budget.tried());
     boolean wanted = called.budget.allows(index, spent, called.calls + 1);
     return agreement.decide(called.number, called.schedule.round(called.calls), wanted);
   }
@@ -217,7 +222,8 @@ public final class Trials {
       }
       launcher.launchCollective(launched, send, recv, stream, called.shape, called.count);
       if (launched != plan) {
-        called.budget.tried(index);
+        called.budget.tried(index, events != null);
+        tell(called);
       }
       if (events != null) {
         stream.record(events.end);
@@ -338,9 +344,7 @@ public final class Trials {
     Operation operation = CallShape.operation(shape.shape);
     AlgorithmChoice choice = shape.schedule.choices().get(ended.index);
     shape.budget.measured(ended.index, microseconds);
-    if (agreement != null) {
-      agreement.spent(shape.number, shape.budget.spent());
-    }
+    tell(shape);
     log.add(
         TrialFile.line(
             new TrialTimes.Sample(
@@ -351,6 +355,13 @@ public final class Trials {
                 CallShape.bytes(shape.shape, shape.count) * operation.wholes(nRanks),
                 choice.microseconds(),
                 microseconds)));
+  }
+
+  /** Tells the other ranks of the machine what the trials of a shape have cost. */
+  private void tell(Shape shape) {
+    if (agreement != null) {
+      agreement.tell(shape.number, shape.budget.spent(), shape.budget.known());
+    }
   }
 
   /** Writes what has been measured, and frees the events. The thread that closes the dispatcher. */

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -47,26 +48,122 @@ class TrialScheduleTest {
     }
   }
 
+  /** One rank, whose calls take the same time each. */
+  private static final class Simulated {
+    private final TrialSchedule schedule;
+    private final TrialBudget budget;
+    private final double[] times;
+    private final int[] tried;
+    private double extra;
+    private double last;
+    private long call;
+
+    Simulated(TrialSchedule schedule, double[] times) {
+      this.schedule = schedule;
+      this.budget = new TrialBudget(schedule);
+      this.times = times;
+      this.tried = new int[schedule.choices().size()];
+    }
+
+    /**
+     * Makes further calls, and after each compares the time that trials have added with the share.
+     *
+     * @param late calls after which a trial has been measured
+     */
+    void run(long further, int late) {
+      double chosen = times[TrialSchedule.CHOSEN];
+      List<Integer> underWay = new ArrayList<>();
+      List<Long> ends = new ArrayList<>();
+      for (long end = call + further; call < end; call++) {
+        while (!ends.isEmpty() && ends.get(0) <= call) {
+          ends.remove(0);
+          int index = underWay.remove(0);
+          budget.measured(index, times[index]);
+        }
+        int index = schedule.of(call);
+        if (index == TrialSchedule.CHOSEN) {
+          budget.measured(index, chosen);
+        } else if (index > TrialSchedule.CHOSEN) {
+          double spent =
+              budget.known() == budget.tried() ? budget.spent() : Double.POSITIVE_INFINITY;
+          if (budget.allows(index, spent, call + 1)) {
+            check(extra, call);
+            budget.tried(index, /* isMeasured= */ true);
+            tried[index]++;
+            last = Math.max(0, times[index] - chosen);
+            extra += last;
+            underWay.add(index);
+            ends.add(call + late);
+          }
+        }
+        check(extra - last, call);
+      }
+    }
+
+    private void check(double spent, long after) {
+      double share = 0.005 * times[TrialSchedule.CHOSEN] * (after + 1);
+      assertTrue(spent <= share + 1e-6, () -> this + " at call " + after);
+    }
+
+    @Override
+    public String toString() {
+      return schedule + ", really " + Arrays.toString(times);
+    }
+  }
+
+  /** At every point of a job: no more than the last trial is beyond the share. */
+  @Test
+  void predictionsThatAreWrongByAFactorOfFiftyCostOneTrialMore() {
+    Random random = new Random(26);
+    for (int round = 0; round < 12; round++) {
+      double chosen = 1 + 100 * random.nextDouble();
+      double[] predicted = {chosen, chosen * (1 + random.nextDouble()), chosen * 2, chosen * 2.9};
+      double[] times = predicted.clone();
+      for (int index = 1; index < times.length; index++) {
+        times[index] *= random.nextInt(3) == 0 ? Math.pow(50, random.nextDouble()) : 1;
+      }
+      times[1 + round % 3] = 50 * predicted[1 + round % 3];
+      Simulated job = new Simulated(TrialSchedule.of(choices(predicted)), times);
+      job.run(800_000, 1 + random.nextInt(3000));
+      for (int index = 1; index < times.length; index++) {
+        assertTrue(job.tried[index] >= TrialBudget.FIRST, job + ": " + Arrays.toString(job.tried));
+      }
+    }
+  }
+
+  /** The first trial is in the first period, which has at most a thousand calls. */
+  @Test
+  void nothingWaitsBeforeTheFirstTrial() {
+    TrialSchedule schedule = TrialSchedule.of(choices(10, 29));
+    Simulated job = new Simulated(schedule, new double[] {10, 29 * 50});
+    job.run(1000, 1);
+    assertEquals(1, job.tried[1]);
+    job.run(1000, 1);
+    assertEquals(1, job.tried[1], "it waits for 28,800 calls");
+  }
+
   @Test
   void eachAlgorithmIsTriedEquallyOftenBesideTheChosenOne() {
     TrialSchedule schedule = TrialSchedule.of(choices(10, 11, 12, 40));
     assertEquals(3, schedule.choices().size(), "four times the chosen one's time is too long");
-    int[] counts = new int[3];
     int before = TrialSchedule.UNMEASURED;
-    long last = 0;
     for (long call = 0; call < CALLS; call++) {
       int index = schedule.of(call);
       if (index != TrialSchedule.UNMEASURED) {
-        counts[index]++;
-        last = call;
         assertEquals(index > 0, before == TrialSchedule.CHOSEN, "a trial follows a measured call");
       }
       before = index;
     }
-    assertEquals(2 * TrialSchedule.TRIALS, counts[0]);
-    assertEquals(TrialSchedule.TRIALS, counts[1]);
-    assertEquals(TrialSchedule.TRIALS, counts[2]);
-    assertEquals(2 * TrialSchedule.TRIALS * schedule.period() - 1, last);
+    Simulated job = new Simulated(schedule, new double[] {10, 11, 12});
+    job.run(2 * TrialSchedule.TRIALS * schedule.period(), 1);
+    assertEquals(TrialSchedule.TRIALS, job.tried[1]);
+    assertEquals(TrialSchedule.TRIALS, job.tried[2]);
+    assertTrue(job.budget.isOver(TrialSchedule.TRIALS));
+    job.run(CALLS, 1);
+    assertEquals(TrialSchedule.TRIALS, job.tried[1]);
+    long end = TrialSchedule.ROUNDS * schedule.period();
+    assertEquals(2, schedule.of(end - 1));
+    assertEquals(TrialSchedule.UNMEASURED, schedule.of(end + schedule.period() - 1));
   }
 
   @Test
