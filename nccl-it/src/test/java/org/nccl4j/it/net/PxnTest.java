@@ -265,11 +265,25 @@ class PxnTest {
     close();
   }
 
+  /** Not the card by which the rank itself receives. */
+  @Test
+  void theCardBesideTheOtherIsReported() throws Exception {
+    start(TOGETHER);
+    all("message 0 3 1500007", "done");
+    all("message 0 2 1500007", "done");
+    await("cards", "{0=[2 by Rails/rail0, 3 by Rails/rail1], 1=[], 2=[], 3=[]}");
+    close();
+  }
+
   private void awaitReplaced(String expected) throws Exception {
+    await("replaced", expected);
+  }
+
+  private void await(String what, String expected) throws Exception {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
     String said;
     do {
-      said = workers.get(0).ask("replaced");
+      said = workers.get(0).ask(what);
     } while (!said.equals(expected) && System.nanoTime() - end < 0);
     assertEquals(expected, said);
   }

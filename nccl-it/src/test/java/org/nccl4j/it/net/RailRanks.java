@@ -131,6 +131,7 @@ final class RailRanks {
           perform("done", rank -> put(rank, from, to));
         }
         case "replaced" -> System.out.println(replaced());
+        case "cards" -> System.out.println(cards());
         case "threads" -> System.out.println(threads());
         default -> {
           RailNet.SENT.forEach((way, bytes) -> System.out.println(way + ": " + bytes.getAndSet(0)));
@@ -148,6 +149,21 @@ final class RailRanks {
           report.rank(), report.links().failovers().stream().map(Failover::peer).sorted().toList());
     }
     return replaced.toString();
+  }
+
+  /** The cards by which the ranks of this process report that they send, with the receivers. */
+  private static String cards() {
+    Map<Integer, List<String>> cards = new TreeMap<>();
+    for (RankReport report : FlightReader.ofThisProcess(List.of())) {
+      cards.put(
+          report.rank(),
+          report.links().traffic().stream()
+              .filter(link -> link.bytes() > 0 && link.transport().equals("NET"))
+              .map(link -> link.peer() + " by " + link.via())
+              .sorted()
+              .toList());
+    }
+    return cards.toString();
   }
 
   private void put(int rank, int from, int to) {

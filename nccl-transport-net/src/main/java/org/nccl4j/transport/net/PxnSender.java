@@ -1,10 +1,13 @@
 package org.nccl4j.transport.net;
 
 import java.util.Optional;
+import org.nccl4j.api.spi.Failovers;
+import org.nccl4j.api.spi.LinkStatus;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.CudaException;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RemoteException;
@@ -85,6 +88,18 @@ final class PxnSender implements NetConnector {
   @Override
   public Connection connection() {
     return memory.connection();
+  }
+
+  /**
+   * The card beside the other rank, where this rank's kernels count what they send: on the host.
+   * GPUs count nothing here, so their link has the card by which it receives.
+   */
+  @Override
+  public LinkStatus status() {
+    boolean counts = context.peers().get(context.rank()).deviceKind() == Device.Kind.HOST;
+    return counts
+        ? LinkStatus.sent(0, 0, request.net() + "/" + request.device(), Failovers.NONE)
+        : LinkStatus.NONE;
   }
 
   /** The other rank's proxy sends; here it is only seen to that all has been sent before close. */
