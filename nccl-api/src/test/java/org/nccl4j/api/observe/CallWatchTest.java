@@ -30,7 +30,8 @@ class CallWatchTest {
         List.of(operations),
         List.of(),
         RankReport.Links.NONE,
-        "");
+        "",
+        RankReport.Replays.NONE);
   }
 
   private static Operation call(long number, long collective, String label, String text) {

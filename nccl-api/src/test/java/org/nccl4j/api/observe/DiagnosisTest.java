@@ -46,7 +46,8 @@ class DiagnosisTest {
         operations,
         List.of(),
         RankReport.Links.NONE,
-        "");
+        "",
+        RankReport.Replays.NONE);
   }
 
   private static String say(RankReport... reports) {

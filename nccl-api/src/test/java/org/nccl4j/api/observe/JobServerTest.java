@@ -100,7 +100,8 @@ class JobServerTest {
         new RankReport.Links(
             List.of(new Traffic((rank + 1) % RANKS, "NET", 1_000_000L + rank)),
             rank == 3 ? List.of(new Failover(4, new Failovers(2, 5, 64, "eth0"))) : List.of()),
-        "");
+        "",
+        RankReport.Replays.NONE);
   }
 
   private static JobObserver.States states() {

@@ -48,7 +48,8 @@ class OrderConflictTest {
             List.of(other, sum),
             List.of(),
             RankReport.Links.NONE,
-            ""));
+            "",
+            RankReport.Replays.NONE));
   }
 
   /** Communicator 1 before communicator 2, in one stream. */

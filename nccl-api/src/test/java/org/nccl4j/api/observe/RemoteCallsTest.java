@@ -32,7 +32,8 @@ class RemoteCallsTest {
         List.of(operations),
         List.of(),
         RankReport.Links.NONE,
-        "");
+        "",
+        RankReport.Replays.NONE);
   }
 
   private static Operation sum(long number, long collective) {

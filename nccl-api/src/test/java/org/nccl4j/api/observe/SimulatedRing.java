@@ -104,7 +104,8 @@ public final class SimulatedRing {
         List.of(new Operation(9, 9, "all_reduce", 0, 1000, 4000, "all_reduce of 1000 float (sum)")),
         List.of(),
         new RankReport.Links(traffic, List.of()),
-        "");
+        "",
+        RankReport.Replays.NONE);
   }
 
   List<RankReport> reports() {

@@ -39,7 +39,8 @@ class MeterTest {
         List.of(last),
         List.of(runs),
         RankReport.Links.NONE,
-        "");
+        "",
+        RankReport.Replays.NONE);
   }
 
   private static RankReport report(int rank, long ended, int waitsFor, Run... runs) {
@@ -147,7 +148,8 @@ class MeterTest {
         of.operations(),
         of.runs(),
         new RankReport.Links(List.of(traffic), List.of()),
-        of.device());
+        of.device(),
+        RankReport.Replays.NONE);
   }
 
   private static RankReport replayed(RankReport of, long operations) {

@@ -56,46 +56,6 @@ public record RankReport(
     device = printable(device);
   }
 
-  /** A report of a rank without graphs. */
-  public RankReport(
-      ProcessReport process,
-      long communicator,
-      String name,
-      int rank,
-      int nRanks,
-      long launched,
-      long ended,
-      long upTo,
-      int waitsFor,
-      long stillMillis,
-      long observedMillis,
-      boolean failed,
-      Front front,
-      List<Operation> operations,
-      List<Run> runs,
-      Links links,
-      String device) {
-    this(
-        process,
-        communicator,
-        name,
-        rank,
-        nRanks,
-        launched,
-        ended,
-        upTo,
-        waitsFor,
-        stillMillis,
-        observedMillis,
-        failed,
-        front,
-        operations,
-        runs,
-        links,
-        device,
-        Replays.NONE);
-  }
-
   /**
    * Operations that launches of {@code CudaGraph}s have repeated so far. A graph's first launch is
    * the one that was captured, which is among the rank's launched operations.

@@ -45,7 +45,8 @@ class FlightReaderTest {
             List.of(),
             List.of(),
             RankReport.Links.NONE,
-            "");
+            "",
+            RankReport.Replays.NONE);
     assertEquals("dé?[2J?b", report.name());
     assertEquals("process 7 on h?2J", report.process().toString());
   }
