@@ -11,8 +11,9 @@ import java.util.List;
  *
  * @param most cores that it may use at once, as the JVM counts them
  * @param list the cores that its thread may run on, such as 0-3,8; empty if they are not known
+ * @param domain the part of the machine that all of these are in
  */
-public record AllowedCores(int most, String list) {
+public record AllowedCores(int most, String list, CoreDomain domain) {
   private static final Path STATUS = Path.of("/proc/thread-self/status");
 
   /** Cores of a machine; more than any has. */
@@ -27,11 +28,21 @@ public record AllowedCores(int most, String list) {
     parse(list);
   }
 
+  /** Cores of a machine whose parts are not known. */
+  public AllowedCores(int most, String list) {
+    this(most, list, CoreDomain.NONE);
+  }
+
   /** Those of the calling thread, which creates a rank's communicator. */
   public static AllowedCores ofThisThread() {
+    return ofThisThread(CoreLayout.here());
+  }
+
+  /** The same on a machine of some layout. */
+  public static AllowedCores ofThisThread(CoreLayout layout) {
+    String list = ProcFile.field(STATUS, "Cpus_allowed_list").orElse("");
     return new AllowedCores(
-        Runtime.getRuntime().availableProcessors(),
-        ProcFile.field(STATUS, "Cpus_allowed_list").orElse(""));
+        Runtime.getRuntime().availableProcessors(), list, layout.domain(parse(list)));
   }
 
   /** The same for a number of ranks, all bound as the calling thread is. */

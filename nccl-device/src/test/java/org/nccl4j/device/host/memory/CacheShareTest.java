@@ -13,20 +13,22 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.os.AllowedCores;
+import org.nccl4j.device.os.CoreLayout;
 
-class LastCacheTest {
+class CacheShareTest {
   private static final long MIB = 1 << 20;
   private static final long UNKNOWN = Long.MAX_VALUE;
 
-  @TempDir private Path processors;
+  @TempDir private Path system;
 
   private void online(String cores) throws IOException {
-    Files.writeString(processors.resolve("online"), cores + "\n");
+    Files.createDirectories(system.resolve("cpu"));
+    Files.writeString(system.resolve("cpu/online"), cores + "\n");
   }
 
   private void add(int core, int index, String level, String size, String shared)
       throws IOException {
-    Path cache = processors.resolve("cpu" + core).resolve("cache").resolve("index" + index);
+    Path cache = system.resolve("cpu/cpu" + core + "/cache/index" + index);
     Files.createDirectories(cache);
     Files.writeString(cache.resolve("level"), level + "\n");
     Files.writeString(cache.resolve("size"), size + "\n");
@@ -52,7 +54,7 @@ class LastCacheTest {
   }
 
   private long share(List<AllowedCores> local) {
-    return LastCache.share(LastCache.find(processors), local);
+    return CacheShare.share(new CoreLayout(system).lastCaches(), local);
   }
 
   @Test
@@ -105,7 +107,7 @@ class LastCacheTest {
   void aShareIsExceededByMoreThanItsHalf() {
     List<AllowedCores> local = AllowedCores.ofThisThread(2);
     CacheShare cache = new CacheShare(local);
-    long half = LastCache.share(local) / 2;
+    long half = CacheShare.share(local) / 2;
     for (int time = 0; time < 2; time++) {
       assertFalse(cache.isExceeded(half));
       assertTrue(half == UNKNOWN / 2 || cache.isExceeded(half + 1));

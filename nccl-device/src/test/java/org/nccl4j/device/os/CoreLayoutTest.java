@@ -1,0 +1,98 @@
+package org.nccl4j.device.os;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Nodes and caches of faked machines. */
+class CoreLayoutTest {
+  @TempDir private Path system;
+
+  private void write(String file, String text) throws IOException {
+    Path path = system.resolve(file);
+    Files.createDirectories(path.getParent());
+    Files.writeString(path, text + "\n");
+  }
+
+  private void cache(int core, int index, int level, String shared) throws IOException {
+    String folder = "cpu/cpu" + core + "/cache/index" + index + "/";
+    write(folder + "level", "" + level);
+    write(folder + "size", "16384K");
+    write(folder + "shared_cpu_list", shared);
+  }
+
+  /** Two nodes of eight cores, of which every four share a cache; a third node has memory alone. */
+  private void twoNodes() throws IOException {
+    write("cpu/online", "0-15");
+    write("node/online", "0-1,3");
+    write("node/node0/cpulist", "0-7");
+    write("node/node1/cpulist", "8-15");
+    write("node/node3/cpulist", "");
+    for (int core = 0; core < 16; core++) {
+      int first = core / 4 * 4;
+      cache(core, 0, 1, "" + core);
+      cache(core, 1, 3, first + "-" + (first + 3));
+    }
+  }
+
+  private CoreDomain domain(String cores) {
+    return new CoreLayout(system).domain(AllowedCores.parse(cores));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "0, 0, 0",
+    "'2,3', 0, 0",
+    "4-7, 0, 4",
+    "3-4, 0, -1",
+    "0-7, 0, -1",
+    "15, 1, 12",
+    "7-8, -1, -1",
+    "0-15, -1, -1",
+    "0-127, -1, -1",
+    "'3,64-127', 0, 0",
+    "99, -1, -1",
+    "'', -1, -1"
+  })
+  void coresAreInADomainIfAllOfThemAre(String cores, int node, int cache) throws IOException {
+    twoNodes();
+    assertEquals(new CoreDomain(node, cache), domain(cores));
+    assertTrue(new CoreLayout(system).hasNodes());
+  }
+
+  @Test
+  void whatTheKernelDoesNotTellIsNotKnown() throws IOException {
+    assertEquals(CoreDomain.NONE, domain("0"));
+    assertFalse(new CoreLayout(system).hasNodes());
+    write("cpu/online", "0-3");
+    assertEquals(CoreDomain.NONE, domain("0"), "no caches, no nodes");
+    write("node/online", "0");
+    write("node/node0/cpulist", "0-3");
+    assertEquals(new CoreDomain(0, -1), domain("0"), "no caches");
+    assertFalse(new CoreLayout(system).hasNodes(), "one node");
+    cache(0, 0, 1, "0");
+    cache(0, 1, 2, "0-1");
+    assertEquals(new CoreDomain(0, -1), domain("0"), "no third level");
+    cache(0, 2, 3, "0-1");
+    assertEquals(new CoreDomain(0, 0), domain("0"));
+    write("node/node0/cpulist", "much");
+    assertEquals(new CoreDomain(-1, 0), domain("0"), "no list");
+    write("cpu/online", "all");
+    assertEquals(CoreDomain.NONE, domain("0"), "no list");
+  }
+
+  /** Nothing is bound, or all ranks may be anywhere. */
+  @Test
+  void thisMachineHasALayout() {
+    CoreDomain own = AllowedCores.ofThisThread().domain();
+    assertTrue(own.node() >= -1 && own.cache() >= -1, own.toString());
+  }
+}
