@@ -161,6 +161,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
     MappedRegion region = MappedRegion.anonymous(bytes);
     if (bytes >= HostAllocations.HUGE_BYTES) {
       region.preferHugePages();
+      region.preferOwnNode();
     }
     Runnable release = () -> dispatcher.free(region.unmapping());
     return new HostMemory(this, region.address(), bytes, release, copied);

@@ -2,12 +2,15 @@ package org.nccl4j.device.shm;
 
 import java.lang.ref.Reference;
 import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.LibcFunctions;
+import org.nccl4j.device.bind.NativeFunction;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.os.ThisProcess;
@@ -34,6 +37,13 @@ final class Libc {
   private static final int MAP_FIXED = 0x10;
   private static final int MAP_FIXED_NOREPLACE = 0x100000;
   private static final int MADV_HUGEPAGE = 14;
+  private static final int SYS_MBIND_X86 = 237;
+  private static final int SYS_MBIND_ARM = 235;
+  private static final int MPOL_PREFERRED = 1;
+
+  /** NUMA nodes in a mask; as many as the kernel can be built for. */
+  private static final int MOST_NODES = 1024;
+
   private static final int MFD_CLOEXEC_ALLOW_SEALING = 3;
   private static final int O_RDWR_CLOEXEC = 0x2 | 0x80000;
   private static final int O_TMPFILE_X86 = 0x410000;
@@ -169,6 +179,31 @@ final class Libc {
   /** Asks for huge pages and says whether the kernel has them. */
   static boolean adviseHugePages(long address, long bytes) {
     return C.madvise(address, bytes, MADV_HUGEPAGE) == 0;
+  }
+
+  /**
+   * Asks for pages of a NUMA node where there are some, and says whether the kernel agrees. C
+   * libraries have no function for this call.
+   */
+  static boolean preferNode(long address, long bytes, int node) {
+    long syscall = NativeFunction.find(NativeNames.LIBC, "syscall");
+    String processor = System.getProperty("os.arch");
+    boolean arm = "aarch64".equals(processor);
+    if (syscall == 0 || !arm && !"amd64".equals(processor) || node >= MOST_NODES) {
+      return false;
+    }
+    ByteBuffer nodes = ByteBuffer.allocateDirect(MOST_NODES / Byte.SIZE);
+    nodes.put(node / Byte.SIZE, (byte) (1 << node % Byte.SIZE)); // words in little-endian order
+    long mask = NativeMemory.addressOf(nodes);
+    long mbind = arm ? SYS_MBIND_ARM : SYS_MBIND_X86;
+    try {
+      // The kernel reads one bit less than it is told.
+      return NativeFunction.call(
+              syscall, mbind, address, bytes, MPOL_PREFERRED, mask, MOST_NODES + 1, 0, 0)
+          == 0;
+    } finally {
+      Reference.reachabilityFence(nodes);
+    }
   }
 
   /** An empty file in memory, without a name in any directory, that can be sealed. */

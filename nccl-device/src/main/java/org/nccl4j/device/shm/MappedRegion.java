@@ -155,6 +155,14 @@ public final class MappedRegion implements AutoCloseable {
     return Libc.isAvailable() && Libc.adviseHugePages(address, bytes);
   }
 
+  /**
+   * Has pages that nobody has touched lie on the calling thread's NUMA node, where the kernel
+   * agrees.
+   */
+  public void preferOwnNode() {
+    NumaPlacement.here(address, bytes);
+  }
+
   /** Unmaps it: any later access to its addresses may end the process. Again does nothing. */
   @Override
   public void close() {

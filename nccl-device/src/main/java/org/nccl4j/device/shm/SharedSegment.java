@@ -188,6 +188,13 @@ public final class SharedSegment implements AutoCloseable {
   }
 
   /**
+   * Has its pages lie on the calling thread's NUMA node: see {@link MappedRegion#preferOwnNode}.
+   */
+  public void preferOwnNode() {
+    region.preferOwnNode();
+  }
+
+  /**
    * Has its pages given back once it is closed, or collected without close, whoever still maps it:
    * they then read zeros. Best effort.
    */

@@ -23,7 +23,9 @@ final class LocalExchange implements ArenaExchange {
   @Override
   public long own() {
     if (own == null) {
-      own = ARENAS.create(MappedRegion.anonymous(bytes));
+      MappedRegion region = MappedRegion.anonymous(bytes);
+      region.preferOwnNode(); // this rank polls it, and others write to it first
+      own = ARENAS.create(region);
     }
     return own.memory().address();
   }

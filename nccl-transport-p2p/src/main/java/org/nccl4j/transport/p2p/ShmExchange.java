@@ -40,6 +40,7 @@ final class ShmExchange implements ArenaExchange {
   public long own() {
     if (own == null) {
       own = source.create(bytes);
+      own.preferOwnNode(); // this rank polls it, and others write to it first
     }
     return own.address();
   }

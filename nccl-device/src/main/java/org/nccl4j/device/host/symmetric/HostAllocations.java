@@ -124,6 +124,9 @@ public final class HostAllocations {
     if (bytes >= HUGE_BYTES) {
       segment.preferHugePages();
     }
+    if (forWindows || bytes >= HUGE_BYTES) {
+      segment.preferOwnNode(); // other ranks may write to it first
+    }
     forgetDropped();
     Entry entry = new Entry(allocation, dropped);
     byAddress.put(segment.address(), entry);
