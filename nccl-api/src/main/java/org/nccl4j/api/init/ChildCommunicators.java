@@ -254,7 +254,7 @@ public final class ChildCommunicators {
     TopologyExchange machines = old.place().machines().of(ranks);
     ChannelGraphs graphs =
         ChannelGraphs.among(
-            request, parent.request().settings(), machines, members.peers(), bootstrap.rank());
+            request, parent.request().settings(), machines, members.layout(), bootstrap.rank());
     if (!old.resources().join()) {
       throw new InvalidUsageException(
           ErrorId.CLOSED,

@@ -131,7 +131,7 @@ public final class Initializer {
     TopologyExchange machines =
         TopologyExchange.of(request, members.peers(), plugins.nets().nics(), bootstrap);
     times.begin("graphs");
-    ChannelGraphs graphs = ChannelGraphs.of(request, machines, members.peers(), bootstrap);
+    ChannelGraphs graphs = ChannelGraphs.of(request, machines, members.layout(), bootstrap);
     Ranks ranks =
         new Ranks(
             members,

@@ -7,7 +7,10 @@ import java.util.Map;
 import java.util.function.IntUnaryOperator;
 import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.device.os.AllowedCores;
+import org.nccl4j.device.os.CoreDomain;
 import org.nccl4j.topo.DoubleBinaryTree;
 
 /**
@@ -16,7 +19,8 @@ import org.nccl4j.topo.DoubleBinaryTree;
  * ranks whose containers share no memory count as on different hosts, since only a network connects
  * them. The hosts of a clique, whose GPUs all map each other's memory, count as one.
  *
- * @param ranks of each host, ascending; hosts by their lowest rank
+ * @param ranks of each host, ascending unless {@link #byDomain} orders them; hosts by their lowest
+ *     rank
  */
 public record HostLayout(List<List<Integer>> ranks) {
   public static HostLayout of(List<PeerInfo> peers) {
@@ -26,6 +30,38 @@ public record HostLayout(List<List<Integer>> ranks) {
       byHost.computeIfAbsent(peer.node(), host -> new ArrayList<>()).add(rank);
     }
     return new HostLayout(List.copyOf(byHost.values()));
+  }
+
+  /**
+   * The same with ranks on the host device by NUMA node, and those of a node by last cache, so that
+   * few neighbours in the ring and few edges of trees are between these. Nodes, and the caches of
+   * each, follow each other by their lowest rank. Where a rank of a host may run on cores of
+   * several nodes, or nothing is known of them, the host's ranks stay in order.
+   *
+   * @param peers by rank
+   * @param cores that they may use, by rank
+   */
+  HostLayout byDomain(List<PeerInfo> peers, List<AllowedCores> cores) {
+    return new HostLayout(ranks.stream().map(each -> byDomain(each, peers, cores)).toList());
+  }
+
+  private static List<Integer> byDomain(
+      List<Integer> ranks, List<PeerInfo> peers, List<AllowedCores> cores) {
+    Map<Integer, Map<Integer, List<Integer>>> nodes = new LinkedHashMap<>();
+    for (int rank : ranks) {
+      CoreDomain domain = cores.get(rank).domain();
+      if (domain.equals(CoreDomain.NONE) || peers.get(rank).deviceKind() != Device.Kind.HOST) {
+        return ranks;
+      }
+      nodes
+          .computeIfAbsent(domain.node(), node -> new LinkedHashMap<>())
+          .computeIfAbsent(domain.cache(), cache -> new ArrayList<>())
+          .add(rank);
+    }
+    return nodes.values().stream()
+        .flatMap(caches -> caches.values().stream())
+        .flatMap(List::stream)
+        .toList();
   }
 
   /** A rank's device, by a name that no other device of any host has. */

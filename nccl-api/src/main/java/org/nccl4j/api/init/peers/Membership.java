@@ -60,6 +60,11 @@ public record Membership(
     return byHost.values().stream().mapToInt(AllowedCores::together).min().orElseThrow();
   }
 
+  /** The ranks by host, in the order of their rings and trees. */
+  public HostLayout layout() {
+    return HostLayout.of(peers).byDomain(peers, cores);
+  }
+
   /** Nodes that they are on: see {@link PeerInfo#node}. */
   public int hosts() {
     return (int) peers.stream().map(PeerInfo::node).distinct().count();

@@ -13,6 +13,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.os.AllowedCores;
+import org.nccl4j.device.os.CoreDomain;
 
 /**
  * A rank's first message to all other ranks.
@@ -48,6 +49,8 @@ record PeerHello(
       }
       out.writeInt(cores.most());
       out.writeUTF(cores.list());
+      out.writeInt(cores.domain().node());
+      out.writeInt(cores.domain().cache());
       out.writeInt(transports.size());
       for (String transport : transports) {
         out.writeUTF(transport);
@@ -76,7 +79,7 @@ record PeerHello(
               names(in));
       return new PeerHello(
           peer,
-          new AllowedCores(in.readInt(), in.readUTF()),
+          new AllowedCores(in.readInt(), in.readUTF(), new CoreDomain(in.readInt(), in.readInt())),
           names(in),
           in.readNBytes(in.readInt()),
           in.readInt(),

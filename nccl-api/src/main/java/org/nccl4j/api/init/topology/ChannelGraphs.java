@@ -58,13 +58,14 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
    *     ranks come to different results
    */
   public static ChannelGraphs of(
-      InitRequest request, TopologyExchange survey, List<PeerInfo> peers, Bootstrap bootstrap) {
+      InitRequest request, TopologyExchange survey, HostLayout hosts, Bootstrap bootstrap) {
+    ChannelGraphs graphs = plain(hosts, bootstrap.rank());
     if (survey.hosts().isEmpty()) {
-      return plain(peers, bootstrap.rank());
+      graphs.tellOrder(request, bootstrap.rank());
+      return graphs;
     }
     TopologyDump dump = new TopologyDump(request.settings(), bootstrap.rank());
     dump.machine(survey);
-    ChannelGraphs graphs = plain(peers, bootstrap.rank());
     if (survey.graphs()) {
       try {
         CommTopology topology = topology(request.settings(), survey);
@@ -89,13 +90,10 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
    * @param survey of these ranks
    */
   public static ChannelGraphs among(
-      InitRequest request,
-      Settings first,
-      TopologyExchange survey,
-      List<PeerInfo> peers,
-      int rank) {
-    ChannelGraphs graphs = plain(peers, rank);
+      InitRequest request, Settings first, TopologyExchange survey, HostLayout hosts, int rank) {
+    ChannelGraphs graphs = plain(hosts, rank);
     if (!survey.graphs()) {
+      graphs.tellOrder(request, rank);
       return graphs;
     }
     try {
@@ -115,7 +113,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
    */
   public static ChannelGraphs ahead(
       List<CudaDevice> gpus, List<PeerInfo> peers, Settings settings) {
-    ChannelGraphs graphs = plain(peers, 0);
+    ChannelGraphs graphs = plain(HostLayout.of(peers), 0);
     try {
       return graphs.along(topology(settings, TopologyExchange.ahead(gpus, settings)), 0);
     } catch (TopologyException e) {
@@ -175,9 +173,19 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
         Arrays.toString(rings.get(0)));
   }
 
+  /** The same of a ring without a search, unless it is in the order of ranks. */
+  private void tellOrder(InitRequest request, int rank) {
+    if (!Arrays.equals(rings.get(0), IntStream.range(0, rings.get(0).length).toArray())) {
+      LOG.log(
+          request.logLevel("INIT", "GRAPH"),
+          "rank {0}: the ring goes by host, NUMA node and last cache: {1}",
+          rank,
+          Arrays.toString(rings.get(0)));
+    }
+  }
+
   /** Returns the graphs that follow from the ranks' hosts alone. */
-  static ChannelGraphs plain(List<PeerInfo> peers, int rank) {
-    HostLayout hosts = HostLayout.of(peers);
+  static ChannelGraphs plain(HostLayout hosts, int rank) {
     return new ChannelGraphs(
         List.of(hosts.ring()), List.of(hosts.tree(rank, 0), hosts.tree(rank, 1)), Optional.empty());
   }

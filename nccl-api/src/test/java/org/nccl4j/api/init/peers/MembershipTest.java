@@ -13,7 +13,9 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.device.os.AllowedCores;
+import org.nccl4j.device.os.CoreDomain;
 
 /** The cores of ranks, which launchers bind. */
 class MembershipTest {
@@ -55,12 +57,99 @@ class MembershipTest {
 
   @Test
   void ranksTellTheirCores() {
-    PeerHello hello = new PeerHello(peer(0, "a"), SECOND, List.of("P2P"), new byte[] {7}, 1, 9);
+    AllowedCores second = new AllowedCores(1, "1", new CoreDomain(2, 16));
+    PeerHello hello = new PeerHello(peer(0, "a"), second, List.of("P2P"), new byte[] {7}, 1, 9);
     PeerHello heard = PeerHello.fromBytes(0, hello.toBytes());
-    assertEquals(SECOND, heard.cores());
+    assertEquals(second, heard.cores());
     assertEquals(List.of("P2P"), heard.transports());
     assertArrayEquals(new byte[] {7}, heard.meetingPoint());
     assertEquals(9, heard.chance());
+  }
+
+  /** Of one host; a rank's node and cache are two digits. */
+  private static int[] ring(String... places) {
+    return ring(Collections.nCopies(places.length, "a"), places);
+  }
+
+  private static int[] ring(List<String> hosts, String... places) {
+    List<AllowedCores> cores = new ArrayList<>();
+    for (String place : places) {
+      CoreDomain domain =
+          place.equals("-")
+              ? CoreDomain.NONE
+              : new CoreDomain(place.charAt(0) - '0', place.charAt(1) - '0');
+      cores.add(new AllowedCores(1, "0", domain));
+    }
+    return members(hosts, cores).layout().ring();
+  }
+
+  @Test
+  void ranksOfANodeAndACacheFollowEachOther() {
+    assertArrayEquals(new int[] {0, 2, 4, 1, 3}, ring("00", "18", "00", "18", "00"));
+    assertArrayEquals(
+        new int[] {0, 2, 4, 6, 1, 5, 3, 7},
+        ring("18", "00", "18", "04", "19", "00", "19", "04"),
+        "the first rank's first");
+    assertArrayEquals(
+        new int[] {0, 3, 1, 4, 2, 5},
+        ring(List.of("a", "b", "b", "a", "b", "b"), "00", "00", "14", "00", "00", "14"),
+        "host by host");
+  }
+
+  @Test
+  void ranksStayInOrderWhereNothingIsGained() {
+    int[] same = {0, 1, 2, 3};
+    assertArrayEquals(same, ring("-", "-", "-", "-"), "nothing known");
+    assertArrayEquals(same, ring("00", "14", "00", "-"), "a rank may run anywhere");
+    assertArrayEquals(same, ring("00", "00", "00", "00"), "one cache");
+    assertArrayEquals(same, ring("14", "14", "00", "00"), "bound one after the other");
+    assertArrayEquals(same, ring("00", "04", "18", "19"), "a cache each");
+  }
+
+  /** All ranks find the same trees, whose edges between caches are few. */
+  @Test
+  void treesGoByNodeAndCacheToo() {
+    List<AllowedCores> cores = new ArrayList<>();
+    for (int rank = 0; rank < 16; rank++) {
+      cores.add(new AllowedCores(1, "0", new CoreDomain(rank % 2, rank % 2)));
+    }
+    Membership sixteen = members(Collections.nCopies(16, "a"), cores);
+    for (int which = 0; which < 2; which++) {
+      int between = 0;
+      for (int rank = 0; rank < 16; rank++) {
+        Tree place = sixteen.layout().tree(rank, which);
+        for (int child : place.down()) {
+          assertEquals(rank, sixteen.layout().tree(child, which).up());
+          between += (rank + child) % 2;
+        }
+      }
+      assertTrue(between <= 3, between + " edges between the nodes");
+    }
+  }
+
+  /** Part of a communicator: it may have ranks of one cache alone. */
+  @Test
+  void aPartHasItsOwnOrder() {
+    List<AllowedCores> cores = new ArrayList<>();
+    for (int rank = 0; rank < 6; rank++) {
+      cores.add(new AllowedCores(1, "0", new CoreDomain(0, rank % 3)));
+    }
+    Membership six = members(Collections.nCopies(6, "a"), cores);
+    assertArrayEquals(new int[] {0, 3, 1, 4, 2, 5}, six.layout().ring());
+    assertArrayEquals(
+        new int[] {0, 2, 1, 3}, six.subset(List.of(0, 1, 3, 4), "/part").layout().ring());
+  }
+
+  @Test
+  void gpusKeepTheOrderOfRanks() {
+    List<PeerInfo> peers = new ArrayList<>();
+    List<AllowedCores> cores = new ArrayList<>();
+    for (int rank = 0; rank < 4; rank++) {
+      peers.add(new PeerInfo(rank, "a", "ns", "p", 0, Device.Kind.CUDA, "gpu" + rank));
+      cores.add(new AllowedCores(1, "0", new CoreDomain(rank % 2, 0)));
+    }
+    Membership gpus = new Membership(peers, cores, Collections.nCopies(4, new byte[0]), "", 1);
+    assertArrayEquals(new int[] {0, 1, 2, 3}, gpus.layout().ring());
   }
 
   @Test

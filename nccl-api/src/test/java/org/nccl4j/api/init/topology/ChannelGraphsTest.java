@@ -25,6 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
@@ -49,7 +50,7 @@ class ChannelGraphsTest {
 
   @Test
   void ringsFinishAHostBeforeTheNext() {
-    ChannelGraphs graphs = ChannelGraphs.plain(peers("a", "b", "a", "c", "b"), 0);
+    ChannelGraphs graphs = ChannelGraphs.plain(HostLayout.of(peers("a", "b", "a", "c", "b")), 0);
     assertEquals(1, graphs.rings().size());
     assertArrayEquals(new int[] {0, 2, 1, 4, 3}, graphs.rings().get(0));
   }
@@ -60,10 +61,11 @@ class ChannelGraphsTest {
     for (int which = 0; which < 2; which++) {
       int roots = 0;
       for (int rank = 0; rank < peers.size(); rank++) {
-        Tree tree = ChannelGraphs.plain(peers, rank).trees().get(which);
+        Tree tree = ChannelGraphs.plain(HostLayout.of(peers), rank).trees().get(which);
         roots += tree.up() < 0 ? 1 : 0;
         for (int child : tree.down()) {
-          assertEquals(rank, ChannelGraphs.plain(peers, child).trees().get(which).up());
+          assertEquals(
+              rank, ChannelGraphs.plain(HostLayout.of(peers), child).trees().get(which).up());
         }
       }
       assertEquals(1, roots);
@@ -80,7 +82,7 @@ class ChannelGraphsTest {
         List<Tree> places = new ArrayList<>();
         int edges = 0;
         for (int rank = 0; rank < peers.size(); rank++) {
-          Tree own = ChannelGraphs.plain(peers, rank).trees().get(which);
+          Tree own = ChannelGraphs.plain(HostLayout.of(peers), rank).trees().get(which);
           Tree place = own.from(rank, root);
           assertEquals(Set.copyOf(own.neighbours()), Set.copyOf(place.neighbours()));
           assertEquals(
@@ -156,7 +158,7 @@ class ChannelGraphsTest {
                     ChannelGraphs.of(
                         request,
                         TopologyExchange.of(request, peers, HostNics.UNKNOWN, bootstrap),
-                        peers,
+                        HostLayout.of(peers),
                         bootstrap),
                 threads));
       }

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
@@ -50,7 +51,9 @@ class TopologyScaleTest {
                 () -> {
                   TopologyExchange machines =
                       TopologyExchange.of(request, peers, HostNics.UNKNOWN, bootstrap);
-                  return new Found(machines, ChannelGraphs.of(request, machines, peers, bootstrap));
+                  return new Found(
+                      machines,
+                      ChannelGraphs.of(request, machines, HostLayout.of(peers), bootstrap));
                 },
                 threads));
       }

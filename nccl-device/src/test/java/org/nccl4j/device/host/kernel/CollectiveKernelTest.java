@@ -7,8 +7,10 @@ import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -52,6 +54,43 @@ class CollectiveKernelTest {
   void everyTreeOfPatIsRight(int n) {
     List<Operation> both = List.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER);
     everyKernelIsRight(n, both, List.of(Algorithm.PAT));
+  }
+
+  /** As where ranks are ordered by the caches of their cores: every rank is a root. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 4, 5, 6, 7, 8, 9})
+  void everyKernelIsRightInAnyOrder(int n) {
+    Random random = new Random(72 + n);
+    List<Integer> ranks = new ArrayList<>(IntStream.range(0, n).boxed().toList());
+    Collections.shuffle(ranks, random);
+    int[] order = ranks.stream().mapToInt(rank -> rank).toArray();
+    ConnectionLayout layout = new ConnectionLayout(64 * 16, 7 * 128, 1024);
+    try (LocalRanks all = new LocalRanks(layout, Duration.ofSeconds(30), order)) {
+      for (Operation operation : Operation.collectives()) {
+        List<Algorithm> algorithms = new ArrayList<>(algorithms(operation));
+        if (Algorithm.PAT.has(operation)) {
+          algorithms.add(Algorithm.PAT);
+        }
+        for (Algorithm algorithm : algorithms) {
+          for (Protocol protocol : protocols(algorithm)) {
+            for (int root = 0; root < (rooted(operation) ? n : 1); root++) {
+              CollectiveWork work =
+                  new CollectiveWork(
+                      operation,
+                      algorithm,
+                      protocol,
+                      DataType.INT32,
+                      RedOp.SUM,
+                      root,
+                      counts(random),
+                      1,
+                      protocol == Protocol.LL128 ? 6 * 128 : 512);
+              check(all, work, random.nextBoolean(), random.nextInt(9), 72 + n);
+            }
+          }
+        }
+      }
+    }
   }
 
   @Test

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.nccl4j.device.DeviceMemory;
@@ -44,6 +45,9 @@ final class LocalRanks implements AutoCloseable {
   private final List<DeviceMemory> memories = new ArrayList<>();
   private final Connection[][] fromTo;
 
+  /** Ranks in the order of the ring and of the trees. */
+  private final int[] order;
+
   LocalRanks(int n, ConnectionLayout layout, Duration deadline) {
     this(n, layout, deadline, 0);
   }
@@ -55,7 +59,24 @@ final class LocalRanks implements AutoCloseable {
 
   /** Whose receivers read some steps from the senders' buffers. */
   LocalRanks(int n, ConnectionLayout layout, Duration deadline, SingleCopy singleCopy) {
-    this(layout, deadline, 0, List.of(IntStream.range(0, n).boxed().toList()), singleCopy);
+    this(
+        layout,
+        deadline,
+        0,
+        List.of(IntStream.range(0, n).boxed().toList()),
+        singleCopy,
+        IntStream.range(0, n).toArray());
+  }
+
+  /** Whose ring and trees have the ranks in some order. */
+  LocalRanks(ConnectionLayout layout, Duration deadline, int[] order) {
+    this(
+        layout,
+        deadline,
+        0,
+        List.of(IntStream.range(0, order.length).boxed().toList()),
+        SingleCopy.OFF,
+        order);
   }
 
   /** As if on several machines, whose ranks are given. */
@@ -64,7 +85,13 @@ final class LocalRanks implements AutoCloseable {
       Duration deadline,
       int nvlsChunkBytes,
       List<List<Integer>> machines) {
-    this(layout, deadline, nvlsChunkBytes, machines, SingleCopy.OFF);
+    this(
+        layout,
+        deadline,
+        nvlsChunkBytes,
+        machines,
+        SingleCopy.OFF,
+        IntStream.range(0, machines.stream().mapToInt(List::size).sum()).toArray());
   }
 
   private LocalRanks(
@@ -72,8 +99,10 @@ final class LocalRanks implements AutoCloseable {
       Duration deadline,
       int nvlsChunkBytes,
       List<List<Integer>> machines,
-      SingleCopy singleCopy) {
-    this.n = machines.stream().mapToInt(List::size).sum();
+      SingleCopy singleCopy,
+      int[] order) {
+    this.n = order.length;
+    this.order = order;
     this.layout = layout;
     this.fromTo = new Connection[n][n];
     for (int from = 0; from < n; from++) {
@@ -84,7 +113,6 @@ final class LocalRanks implements AutoCloseable {
                 : new Connection(memory(layout.dataBytes()), memory(ConnectionLayout.CREDIT_BYTES));
       }
     }
-    int[] ring = IntStream.range(0, n).toArray();
     List<Nvls> nvls = nvlsChunkBytes == 0 ? null : nvls(nvlsChunkBytes, machines);
     for (int rank = 0; rank < n; rank++) {
       List<Connection> sends = new ArrayList<>();
@@ -110,7 +138,7 @@ final class LocalRanks implements AutoCloseable {
                   layout,
                   sends,
                   recvs,
-                  List.of(ring),
+                  List.of(order),
                   trees(rank),
                   AllowedCores.ofThisThread(n),
                   Progress.NONE,
@@ -261,23 +289,31 @@ final class LocalRanks implements AutoCloseable {
     return memory;
   }
 
-  /** A chain from the last rank to the first, and the other way round. */
+  /** A chain from the last place to the first, and a heap-shaped binary tree. */
   private List<Tree> trees(int rank) {
-    List<Integer> next = rank + 1 < n ? List.of(rank + 1) : List.of();
-    return List.of(new Tree(rank - 1, next, of -> of - 1), binary(rank));
+    int place = place(rank);
+    return List.of(
+        tree(rank, of -> of - 1, place + 1, place + 1),
+        tree(rank, LocalRanks::parent, 2 * place + 1, 2 * place + 2));
   }
 
-  /** A heap-shaped binary tree. */
-  private Tree binary(int rank) {
-    List<Integer> down = new ArrayList<>();
-    for (int child = 2 * rank + 1; child <= 2 * rank + 2 && child < n; child++) {
-      down.add(child);
-    }
-    return new Tree(parent(rank), down, LocalRanks::parent);
+  private Tree tree(int rank, IntUnaryOperator parents, int firstChild, int lastChild) {
+    IntUnaryOperator parent =
+        of -> {
+          int place = parents.applyAsInt(place(of));
+          return place < 0 ? -1 : order[place];
+        };
+    List<Integer> down =
+        IntStream.range(firstChild, Math.min(lastChild + 1, n)).map(p -> order[p]).boxed().toList();
+    return new Tree(parent.applyAsInt(rank), down, parent);
   }
 
-  private static int parent(int rank) {
-    return rank == 0 ? -1 : (rank - 1) / 2;
+  private int place(int rank) {
+    return IntStream.range(0, n).filter(place -> order[place] == rank).findFirst().orElseThrow();
+  }
+
+  private static int parent(int place) {
+    return place == 0 ? -1 : (place - 1) / 2;
   }
 
   @Override

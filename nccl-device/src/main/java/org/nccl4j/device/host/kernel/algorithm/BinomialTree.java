@@ -9,31 +9,36 @@ import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /**
- * A rank's place in a binomial tree: the rank o places after the root has a child at o + d for each
- * power of two d below the lowest bit of o, if o + d is less than the number of ranks. So no rank
- * has more messages than a logarithm of the ranks, and none is further from the root.
+ * A rank's place in a binomial tree: the rank o places after the root in the ring has a child at o
+ * + d for each power of two d below the lowest bit of o, if o + d is less than the number of ranks.
+ * So no rank has more messages than a logarithm of the ranks, and none is further from the root.
+ * Ranks that are close together in the ring have most edges among themselves.
  *
- * @param rank this rank
- * @param root of the tree
- * @param nRanks all ranks
+ * @param ring this rank's place in the ring
+ * @param root the rank on top
  */
-public record BinomialTree(int rank, int root, int nRanks) {
+public record BinomialTree(Ring ring, int root) {
   /** The ranks below this one, those with the most ranks below them first. */
   public List<Integer> children() {
-    int place = Math.floorMod(rank - root, nRanks);
-    int end = place == 0 ? nRanks : Math.min(nRanks, place + Integer.lowestOneBit(place));
+    int place = place();
+    int end = place == 0 ? ring.size() : Math.min(ring.size(), place + Integer.lowestOneBit(place));
     List<Integer> children = new ArrayList<>();
     for (int distance = 1; place + distance < end; distance *= 2) {
-      children.add(0, (rank + distance) % nRanks);
+      children.add(0, ring.ahead(distance));
     }
     return children;
   }
 
   /** The rank above this one; none of the root. */
   public List<Integer> parent() {
-    int place = Math.floorMod(rank - root, nRanks);
+    int place = place();
     int above = place & (place - 1);
-    return place == 0 ? List.of() : List.of((root + above) % nRanks);
+    return place == 0 ? List.of() : List.of(ring.ahead(ring.size() + above - place));
+  }
+
+  /** How many places this rank is after the root. */
+  private int place() {
+    return Math.floorMod(ring.place() - Ring.of(ring.order(), root).place(), ring.size());
   }
 
   /**

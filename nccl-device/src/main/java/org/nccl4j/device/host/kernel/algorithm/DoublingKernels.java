@@ -16,7 +16,7 @@ public final class DoublingKernels implements HostAlgorithm {
     if (!work.operation().isRooted()) {
       return exchanges(context, work);
     }
-    BinomialTree tree = new BinomialTree(context.spec.rank(), work.root(), context.spec.nRanks());
+    BinomialTree tree = new BinomialTree(context.ring(), work.root());
     Chunking whole = context.parts(work, work.count(), 1);
     return switch (work.operation()) {
       case BROADCAST -> {

@@ -119,6 +119,11 @@ public final class KernelContext {
     return spec;
   }
 
+  /** This rank's place in the ring. */
+  Ring ring() {
+    return Ring.of(spec.ring().get(0), spec.rank());
+  }
+
   /** True if a program's operator replaces the work's. */
   public boolean hasOperator() {
     return operator != null;

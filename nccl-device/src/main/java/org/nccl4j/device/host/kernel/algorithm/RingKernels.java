@@ -13,7 +13,7 @@ public final class RingKernels implements HostAlgorithm {
     if (OneStep.suits(context, work)) {
       return OneStep.of(context, work);
     }
-    Ring ring = Ring.of(context.spec.ring().get(0), context.spec.rank());
+    Ring ring = context.ring();
     long bytes = KernelContext.bytes(work);
     Primitives along =
         context.primitives(
