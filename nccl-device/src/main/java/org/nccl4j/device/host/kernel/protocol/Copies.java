@@ -90,20 +90,6 @@ public final class Copies {
     }
   }
 
-  /**
-   * Copies into an LL128 slot, last what lies beside its flag: the receiver polls that cache line,
-   * and would take it away before the flag is written.
-   */
-  @HotPath
-  static void copyFlagLineLast(
-      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
-    int beside = Math.min(bytes, Ll128Slots.LINE_DATA);
-    if (beside < bytes) {
-      copy(source, sourceOffset + beside, target, targetOffset + beside, bytes - beside);
-    }
-    copy(source, sourceOffset, target, targetOffset, beside);
-  }
-
   /** Copies any number of bytes, unless source and target are the same. */
   public static void copyAll(
       HostMemory source, long sourceOffset, HostMemory target, long targetOffset, long bytes) {

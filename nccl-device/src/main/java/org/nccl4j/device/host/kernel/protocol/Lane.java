@@ -230,7 +230,7 @@ public abstract class Lane {
           end.next(bytes);
         }
         case LL128 -> {
-          Copies.copyFlagLineLast(buffer, offset, end.memory(), end.ll128Data(), bytes);
+          Ll128Slots.copyFlagLineLast(buffer, offset, end.memory(), end.ll128Data(), bytes);
           end.postLl128(bytes, call);
         }
         case SIMPLE -> {

@@ -2,6 +2,7 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.connection.ConnectionLayout;
+import org.nccl4j.device.host.memory.HostMemory;
 
 /**
  * The LL128 slots of a connection between ranks of the host device. Small steps have slots of their
@@ -84,5 +85,19 @@ final class Ll128Slots {
     return bytes <= TRIPLE_DATA
         ? small + (number & (TRIPLES - 1)) * TRIPLE_BYTES
         : small + TRIPLES * TRIPLE_BYTES + (number & (SHORTS - 1)) * SHORT_BYTES;
+  }
+
+  /**
+   * Copies into a slot, last what lies beside its flag: the receiver polls that cache line, and
+   * would take it away before the flag is written.
+   */
+  @HotPath
+  static void copyFlagLineLast(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    int beside = Math.min(bytes, LINE_DATA);
+    if (beside < bytes) {
+      Copies.copy(source, sourceOffset + beside, target, targetOffset + beside, bytes - beside);
+    }
+    Copies.copy(source, sourceOffset, target, targetOffset, beside);
   }
 }

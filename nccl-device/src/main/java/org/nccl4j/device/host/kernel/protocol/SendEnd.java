@@ -268,7 +268,7 @@ public final class SendEnd extends ConnectionEnd {
     long now = step;
     awaitHead(waiter, now - Ll128Slots.count(bytes));
     int slot = Ll128Slots.slot(layout, now, bytes);
-    Copies.copyFlagLineLast(source, sourceOffset, data, slot + LL128_DATA, bytes);
+    Ll128Slots.copyFlagLineLast(source, sourceOffset, data, slot + LL128_DATA, bytes);
     count(bytes);
     step = now + 1;
     AtomicWords.storeRelease(front, frontIndex + slot, call.flag(now));

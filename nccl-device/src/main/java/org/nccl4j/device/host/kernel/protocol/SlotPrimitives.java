@@ -292,7 +292,7 @@ public final class SlotPrimitives extends Primitives {
       SendEnd end = sends[s];
       if (exposed == 0 || !end.isChosen()) {
         if (ll128) {
-          Copies.copyFlagLineLast(from, fromOffset, end.memory(), slot(end) + at, bytes);
+          Ll128Slots.copyFlagLineLast(from, fromOffset, end.memory(), slot(end) + at, bytes);
         } else {
           end.fill(from, fromOffset, at, bytes);
         }
@@ -444,7 +444,7 @@ public final class SlotPrimitives extends Primitives {
   /** Copies, in LL128 last what lies beside the flag. */
   private void copy(HostMemory from, long fromOffset, HostMemory to, long toOffset, int bytes) {
     if (ll128) {
-      Copies.copyFlagLineLast(from, fromOffset, to, toOffset, bytes);
+      Ll128Slots.copyFlagLineLast(from, fromOffset, to, toOffset, bytes);
     } else {
       Copies.copy(from, fromOffset, to, toOffset, bytes);
     }
