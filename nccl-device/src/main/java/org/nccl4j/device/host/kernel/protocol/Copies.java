@@ -17,8 +17,8 @@ public final class Copies {
   private static final int FEW = ADDRESSES ? 128 : 56;
 
   /**
-   * From here on the C library's copy is faster than the JVM's: it writes whole cache lines without
-   * asking for what was in them, which another core's cache may hold.
+   * From here on the C library copies where nothing is measured. On some processors it writes whole
+   * cache lines without asking for what was in them, which another core's cache may hold.
    */
   static final int MANY = 8 << 10;
 
@@ -52,15 +52,24 @@ public final class Copies {
       copyFew(source.address() + sourceOffset, target.address() + targetOffset, bytes);
       return;
     }
-    ByteBuffer from = source.window(sourceOffset);
-    ByteBuffer to = target.window(targetOffset);
-    int fromIndex = source.index(sourceOffset);
-    int toIndex = target.index(targetOffset);
     if (bytes > FEW) {
-      to.put(toIndex, from, fromIndex, bytes);
+      copyByJvm(source, sourceOffset, target, targetOffset, bytes);
       return;
     }
-    copyFew(from, fromIndex, to, toIndex, bytes);
+    copyFew(
+        source.window(sourceOffset),
+        source.index(sourceOffset),
+        target.window(targetOffset),
+        target.index(targetOffset),
+        bytes);
+  }
+
+  @HotPath
+  static void copyByJvm(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    ByteBuffer to = target.window(targetOffset);
+    to.put(
+        target.index(targetOffset), source.window(sourceOffset), source.index(sourceOffset), bytes);
   }
 
   @HotPath

@@ -6,7 +6,6 @@ import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.SharedConnections;
 
@@ -31,7 +30,8 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   /** The step that is awaited, while one is. */
   private long awaited;
 
-  private final StreamingCopy streaming = StreamingCopy.open();
+  private final MeasuredCopies kept = MeasuredCopies.kept();
+  private final MeasuredCopies leaving = MeasuredCopies.leaving();
 
   /** The end of the same connection that this one was made from; null if there is none. */
   private RecvEnd same;
@@ -332,10 +332,8 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     }
     if (from == null) {
       reader.fetch(fromOffset + at, target.address() + targetOffset, bytes, waiter, peer);
-    } else if (leaves) {
-      Copies.stream(streaming, from, fromOffset + at, target, targetOffset, bytes);
     } else {
-      Copies.copy(from, fromOffset + at, target, targetOffset, bytes);
+      (leaves ? leaving : kept).copy(from, fromOffset + at, target, targetOffset, bytes);
     }
   }
 

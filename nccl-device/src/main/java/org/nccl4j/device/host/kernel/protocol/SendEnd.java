@@ -41,7 +41,7 @@ public final class SendEnd extends ConnectionEnd {
   private long lastExposed = -1;
 
   private boolean chosen;
-  private final SlotFills fills = new SlotFills();
+  private final MeasuredCopies fills = MeasuredCopies.intoSlots();
 
   public SendEnd(int peer, Connection connection, ConnectionLayout layout) {
     super(peer, connection, layout);
@@ -232,7 +232,7 @@ public final class SendEnd extends ConnectionEnd {
   /** In Simple: copies data to a place in the current step's slot. */
   @HotPath
   void fill(HostMemory source, long sourceOffset, int at, int bytes) {
-    fills.fill(source, sourceOffset, data, simpleSlot() + at, bytes);
+    fills.copy(source, sourceOffset, data, simpleSlot() + at, bytes);
   }
 
   /** In Simple: publishes the slot of the current step, and goes on to the next. */

@@ -1,0 +1,164 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.StreamingCopy;
+
+/**
+ * Copies data of one connection by the fastest of three ways: the JVM's copy, the C library's, and
+ * streaming stores. Which that is depends on the processor, on the size, on where the lines are,
+ * and on a virtual machine also on the time: so every few thousand copies of about a size all ways
+ * are measured by turns. No probe at creation can tell: until the JVM has compiled its copy, which
+ * takes longer than the creation, the interpreter has another one. Owned by the thread that runs
+ * the current kernel.
+ */
+final class MeasuredCopies {
+  /** Copies of less are the JVM's: they take little longer than to read the clock. */
+  static final int LEAST_BYTES = 2 << 10;
+
+  /**
+   * Copies of a class of sizes from one measurement to the next. The first ones touch new pages.
+   */
+  static final int PERIOD = 2048;
+
+  /** The first copy of a period that is measured. */
+  static final int FIRST = 64;
+
+  /** Measured copies of each way; odd, for a median. */
+  static final int SAMPLES = 7;
+
+  static final int BY_JVM = 0;
+  static final int BY_LIBRARY = 1;
+  static final int BY_STREAMING = 2;
+
+  /** Classes of sizes: from 2 KiB, 8 KiB and 32 KiB on. */
+  private static final int CLASSES = 3;
+
+  /**
+   * The writer's streaming stores are to save so much of its time, since the reader finds the data
+   * further away.
+   */
+  private static final double SLOT_WORTH = 0.75;
+
+  /** An ordinary copy leaves the writing of lines, which it has made dirty, to later copies. */
+  private static final double LEAVING_WORTH = 1.25;
+
+  private final StreamingCopy streaming = StreamingCopy.open();
+  private final Choice[] choices = new Choice[CLASSES];
+  private final int ways;
+  private final double worth;
+
+  /** The choice for copies of about one size. */
+  private static final class Choice {
+    /** Picoseconds a byte, of each way in ascending order. */
+    final long[][] picos;
+
+    int copies;
+    int way;
+
+    Choice(int ways, int first) {
+      picos = new long[ways][SAMPLES];
+      way = first;
+    }
+  }
+
+  /**
+   * Copies by some ways.
+   *
+   * @param worth streaming stores may take so many times the time of the faster ordinary copy
+   * @param streams whether streaming stores are one of them
+   * @param first the way before the first measurement, from {@link Copies#MANY} bytes on
+   */
+  private MeasuredCopies(double worth, boolean streams, int first) {
+    boolean has = streams && streaming.isAvailable();
+    this.worth = worth;
+    this.ways = has ? 3 : 2;
+    for (int c = 0; c < CLASSES; c++) {
+      choices[c] = new Choice(ways, c == 0 ? BY_JVM : has ? first : BY_LIBRARY);
+    }
+  }
+
+  /**
+   * Copies into slots, whose lines lie in the reader's cache when the writer fills them again: an
+   * ordinary store asks for each of them, and a streaming store for none.
+   */
+  static MeasuredCopies intoSlots() {
+    return new MeasuredCopies(SLOT_WORTH, /* streams= */ true, BY_LIBRARY);
+  }
+
+  /** Copies whose outcome is soon read, from the caches. */
+  static MeasuredCopies kept() {
+    return new MeasuredCopies(0, /* streams= */ false, BY_LIBRARY);
+  }
+
+  /** Copies whose outcome leaves the caches before anybody reads it. */
+  static MeasuredCopies leaving() {
+    return new MeasuredCopies(LEAVING_WORTH, /* streams= */ true, BY_STREAMING);
+  }
+
+  /** Copies some bytes, of which the next release store of this thread tells other threads. */
+  @HotPath
+  void copy(HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    if (bytes < LEAST_BYTES) {
+      Copies.copy(source, sourceOffset, target, targetOffset, bytes);
+      return;
+    }
+    Choice choice = choices[sizeClass(bytes)];
+    int sample = choice.copies - FIRST;
+    choice.copies = (choice.copies + 1) % PERIOD;
+    boolean measured = sample >= 0 && sample < ways * SAMPLES;
+    int way = measured ? sample % ways : choice.way;
+    long begin = measured ? System.nanoTime() : 0;
+    if (way == BY_JVM) {
+      Copies.copyByJvm(source, sourceOffset, target, targetOffset, bytes);
+    } else if (way == BY_LIBRARY) {
+      HostMemory.move(source.address() + sourceOffset, target.address() + targetOffset, bytes);
+    } else {
+      streaming.copy(source.address() + sourceOffset, target.address() + targetOffset, bytes);
+    }
+    if (measured) {
+      add(bytes, sample, (System.nanoTime() - begin) * 1000 / bytes);
+    }
+  }
+
+  @HotPath
+  private static int sizeClass(int bytes) {
+    return bytes < 8 << 10 ? 0 : bytes < 32 << 10 ? 1 : 2;
+  }
+
+  /** Adds a time to those of about a size, and chooses after the last one. */
+  @HotPath
+  void add(int bytes, int sample, long picos) {
+    Choice choice = choices[sizeClass(bytes)];
+    long[] times = choice.picos[sample % ways];
+    int at = sample / ways;
+    for (; at > 0 && times[at - 1] > picos; at--) {
+      times[at] = times[at - 1];
+    }
+    times[at] = picos;
+    if (sample == ways * SAMPLES - 1) {
+      choose(choice);
+    }
+  }
+
+  @HotPath
+  private void choose(Choice choice) {
+    long jvm = choice.picos[BY_JVM][SAMPLES / 2];
+    long library = choice.picos[BY_LIBRARY][SAMPLES / 2];
+    choice.way = library <= jvm ? BY_LIBRARY : BY_JVM;
+    if (ways > BY_STREAMING
+        && choice.picos[BY_STREAMING][SAMPLES / 2] < worth * Math.min(jvm, library)) {
+      choice.way = BY_STREAMING;
+    }
+  }
+
+  /** The way of copies of so many bytes now. */
+  int way(int bytes) {
+    return choices[sizeClass(bytes)].way;
+  }
+
+  /** Ways that are measured. */
+  int ways() {
+    return ways;
+  }
+}

@@ -1,0 +1,141 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+import static org.nccl4j.device.host.kernel.protocol.MeasuredCopies.BY_JVM;
+import static org.nccl4j.device.host.kernel.protocol.MeasuredCopies.BY_LIBRARY;
+import static org.nccl4j.device.host.kernel.protocol.MeasuredCopies.BY_STREAMING;
+
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.host.memory.HostMemory;
+
+class MeasuredCopiesTest {
+  private static final int MOST = 40_000;
+  private static final int SMALL = 4 << 10;
+  private static final int MIDDLE = 16 << 10;
+  private static final int LARGE = 64 << 10;
+
+  private final HostMemory source = HostMemory.of(HostDevice.instance().allocate(MOST));
+  private final HostMemory target = HostMemory.of(HostDevice.instance().allocate(MOST));
+
+  @AfterEach
+  void close() {
+    source.close();
+    target.close();
+  }
+
+  /** Measures copies of a size, each way with one time but for those that were disturbed. */
+  private static void measure(MeasuredCopies copies, int bytes, long... picos) {
+    for (int s = 0; s < copies.ways() * MeasuredCopies.SAMPLES; s++) {
+      int turn = s / copies.ways();
+      long time = picos[s % copies.ways()];
+      copies.add(bytes, s, turn == 3 ? 1 : turn == 2 || turn == 5 ? 9000 : time);
+    }
+  }
+
+  @Test
+  void theMedianOfEachWayDecidesAndMayChange() {
+    MeasuredCopies copies = MeasuredCopies.kept();
+    assertEquals(BY_JVM, copies.way(SMALL), "before it is measured");
+    assertEquals(BY_LIBRARY, copies.way(LARGE), "before it is measured");
+    measure(copies, LARGE, 90, 100);
+    assertEquals(BY_JVM, copies.way(LARGE));
+    measure(copies, LARGE, 100, 90);
+    assertEquals(BY_LIBRARY, copies.way(LARGE));
+  }
+
+  @Test
+  void eachClassOfSizesHasItsChoice() {
+    MeasuredCopies copies = MeasuredCopies.kept();
+    measure(copies, SMALL, 100, 90);
+    measure(copies, MIDDLE, 90, 100);
+    assertEquals(BY_LIBRARY, copies.way(MeasuredCopies.LEAST_BYTES));
+    assertEquals(BY_LIBRARY, copies.way(2 * SMALL - 1));
+    assertEquals(BY_JVM, copies.way(2 * SMALL));
+    assertEquals(BY_JVM, copies.way(2 * MIDDLE - 1));
+    assertEquals(BY_LIBRARY, copies.way(2 * MIDDLE));
+  }
+
+  @Test
+  void slotsAreStreamedIntoWhereThatSavesMuch() {
+    MeasuredCopies copies = MeasuredCopies.intoSlots();
+    assumeTrue(copies.ways() == 3, "no streaming stores here");
+    measure(copies, LARGE, 100, 110, 70);
+    assertEquals(BY_STREAMING, copies.way(LARGE));
+    measure(copies, LARGE, 100, 110, 80);
+    assertEquals(BY_JVM, copies.way(LARGE));
+    measure(copies, LARGE, 100, 90, 70);
+    assertEquals(BY_LIBRARY, copies.way(LARGE));
+  }
+
+  @Test
+  void dataThatLeaveAreStreamedUnlessThatIsMuchSlower() {
+    MeasuredCopies copies = MeasuredCopies.leaving();
+    assumeTrue(copies.ways() == 3, "no streaming stores here");
+    assertEquals(BY_STREAMING, copies.way(LARGE), "before it is measured");
+    measure(copies, LARGE, 100, 110, 124);
+    assertEquals(BY_STREAMING, copies.way(LARGE));
+    measure(copies, LARGE, 100, 90, 120);
+    assertEquals(BY_LIBRARY, copies.way(LARGE));
+  }
+
+  static Stream<MeasuredCopies> all() {
+    return Stream.of(MeasuredCopies.intoSlots(), MeasuredCopies.kept(), MeasuredCopies.leaving());
+  }
+
+  /** Before, in and after a measurement. */
+  @ParameterizedTest
+  @MethodSource("all")
+  void eachCopyIsWhole(MeasuredCopies copies) {
+    long seed = Long.getLong("nccl4j.seed", 1);
+    Random random = new Random(seed);
+    for (int turn = 0; turn < 3 * (MeasuredCopies.FIRST + 100); turn++) {
+      check(copies, 1 + random.nextInt(MOST - 100), random, "seed " + seed + ", turn " + turn);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("all")
+  void eachWayCopiesAllSizesAtOddPlaces(MeasuredCopies copies) {
+    Random random = new Random(1);
+    for (int way = 0; way < copies.ways(); way++) {
+      long[] picos = {100, 100, 100};
+      picos[way] = 10;
+      for (int size : new int[] {SMALL, MIDDLE, LARGE}) {
+        measure(copies, size, picos);
+        assertEquals(way, copies.way(size));
+      }
+      for (int bytes = 0; bytes <= 300; bytes++) {
+        check(copies, bytes, random, "few");
+        check(copies, MeasuredCopies.LEAST_BYTES + bytes, random, "way " + way);
+        check(copies, MOST - 100 - bytes, random, "way " + way);
+      }
+    }
+  }
+
+  private void check(MeasuredCopies copies, int bytes, Random random, String where) {
+    int from = random.nextInt(100);
+    int to = random.nextInt(99);
+    byte value = (byte) random.nextInt();
+    target.window(to + bytes).put(target.index(to + bytes), (byte) ~value);
+    int[] places =
+        bytes == 0 ? new int[0] : new int[] {0, random.nextInt(bytes), bytes / 2, bytes - 1};
+    for (int at : places) {
+      source.window(from + at).put(source.index(from + at), value);
+      target.window(to + at).put(target.index(to + at), (byte) ~value);
+    }
+    copies.copy(source, from, target, to, bytes);
+    String text = "%s, %d bytes from %d to %d, byte ".formatted(where, bytes, from, to);
+    for (int at : places) {
+      assertEquals(value, target.window(to + at).get(target.index(to + at)), text + at);
+    }
+    long end = to + bytes;
+    assertEquals((byte) ~value, target.window(end).get(target.index(end)), text + "after");
+  }
+}
