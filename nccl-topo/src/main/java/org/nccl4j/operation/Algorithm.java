@@ -33,7 +33,7 @@ public enum Algorithm {
       Traffic.PAT,
       Protocol.SIMPLE),
   /** NVLink SHARP: each head combines its part by loads from all, and gives it out by one store. */
-  NVLS("NVLS", Needs.MULTICAST, OperationSets.OF_SWITCH, Protocol.SIMPLE),
+  NVLS("NVLS", Needs.MULTICAST, OperationSets.WITHOUT_ROOT, Protocol.SIMPLE),
   /**
    * Between machines: each head combines its part of its machine as in NVLS; the heads of one part
    * combine theirs along a double binary tree, and give the result out on their machines.
@@ -74,7 +74,7 @@ public enum Algorithm {
    * NVLS in place: between barriers, each head combines its part by loads from all ranks' windows
    * at once, and gives it to all by one store.
    */
-  DIRECT_NVLS("NVLS", Needs.MULTICAST_WINDOWS, OperationSets.OF_SWITCH, Protocol.SIMPLE),
+  DIRECT_NVLS("NVLS", Needs.MULTICAST_WINDOWS, OperationSets.WITHOUT_ROOT, Protocol.SIMPLE),
   /**
    * DirectLL with multicast: one store sends a line to all ranks. It needs no window of the user,
    * but multicast to the library's own window.
@@ -99,16 +99,25 @@ public enum Algorithm {
    * to the rank with its own number there, which gives it to them. On the host and on GPUs.
    */
   RAILS("Rails", Needs.SHARED_HOSTS, Set.of(Operation.ALL_TO_ALL)),
+  /**
+   * Along rings within the hosts, and along rings of the ranks with one number on each of the
+   * hosts: between hosts a rank sends its share of its host's data alone. On the host device alone.
+   */
+  HIERARCHICAL("Hierarchical", Needs.EVEN_HOSTS, OperationSets.WITHOUT_ROOT, Protocol.SIMPLE),
   /** Heads that reduce in the network, each reached by all GPUs of its machine. */
   COLLNET_DIRECT(
-      "CollNetDirect", Needs.NETWORK_REDUCTION, OperationSets.OF_SWITCH, Protocol.SIMPLE),
+      "CollNetDirect", Needs.NETWORK_REDUCTION, OperationSets.WITHOUT_ROOT, Protocol.SIMPLE),
   /** A chain to a head that reduces in the network. */
   COLLNET_CHAIN(
       "CollNetChain", Needs.NETWORK_REDUCTION, Set.of(Operation.ALL_REDUCE), Protocol.SIMPLE);
 
   private static final List<Algorithm> OVER_CONNECTIONS =
       Stream.of(values())
-          .filter(algorithm -> algorithm.traffic != null || algorithm.needs == Needs.MULTICAST)
+          .filter(
+              algorithm ->
+                  algorithm.traffic != null
+                      || algorithm.needs == Needs.MULTICAST
+                      || algorithm.needs == Needs.EVEN_HOSTS)
           .toList();
 
   private static final List<Algorithm> OF_NCCL =
@@ -133,6 +142,8 @@ public enum Algorithm {
     CONNECTIONS_AT_DISTANCES,
     /** Connections, and several hosts, one of which at least has several ranks. */
     SHARED_HOSTS,
+    /** Connections, and several hosts with as many ranks each, more than one; GPUs lack it. */
+    EVEN_HOSTS,
     /** Connections to all other ranks, all in memory of the host; GPUs do not have it. */
     HOST_MEMORY,
     /** A multicast object of the communicator. */
@@ -247,7 +258,7 @@ public enum Algorithm {
       return Operation.ofAllRanks().stream().filter(which).collect(Collectors.toUnmodifiableSet());
     }
 
-    static final Set<Operation> OF_SWITCH =
+    static final Set<Operation> WITHOUT_ROOT =
         Set.of(Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER);
   }
 
@@ -371,13 +382,14 @@ public enum Algorithm {
 
   /** True if GPUs do not have it. */
   public boolean isOfHostAlone() {
-    return needs == Needs.HOST_MEMORY;
+    return needs == Needs.HOST_MEMORY || needs == Needs.EVEN_HOSTS;
   }
 
   /**
    * The longest chain of hand-overs from rank to rank.
    *
-   * @throws IllegalArgumentException for algorithms that do not go over connections alone
+   * @throws IllegalArgumentException for algorithms that do not go over connections alone, and for
+   *     those whose steps depend on the hosts
    */
   public double steps(Operation operation, int nRanks) {
     return traffic().steps.of(operation, nRanks);

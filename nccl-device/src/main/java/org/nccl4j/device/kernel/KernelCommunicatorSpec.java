@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.os.AllowedCores;
@@ -20,6 +21,7 @@ import org.nccl4j.device.os.AllowedCores;
  * @param recvs connection from each rank, by rank; null likewise
  * @param ring ranks in ring order, a list for each channel
  * @param trees this rank's places in the two trees; half of the data go through each
+ * @param hosts ranks of each host, ascending; hosts by their lowest rank
  * @param local cores of the ranks that share this machine's processor, this one's first
  * @param progress what a kernel that waits on the processor may do meanwhile
  * @param deadline longest that an operation may wait for another rank
@@ -37,6 +39,7 @@ public record KernelCommunicatorSpec(
     List<Connection> recvs,
     List<int[]> ring,
     List<Tree> trees,
+    List<List<Integer>> hosts,
     List<AllowedCores> local,
     Progress progress,
     Duration deadline,
@@ -66,6 +69,7 @@ public record KernelCommunicatorSpec(
         newRecvs,
         ring,
         trees,
+        hosts,
         local,
         progress,
         deadline,
@@ -73,6 +77,11 @@ public record KernelCommunicatorSpec(
         options,
         connector,
         singleCopy);
+  }
+
+  /** All ranks on one host. */
+  public static List<List<Integer>> together(int nRanks) {
+    return List.of(IntStream.range(0, nRanks).boxed().toList());
   }
 
   /** Ranks that share this machine's processor with this one, itself included. */
@@ -86,7 +95,7 @@ public record KernelCommunicatorSpec(
   }
 
   /**
-   * A communicator without NVLS that is launched in the plainest way.
+   * A communicator of one host without NVLS that is launched in the plainest way.
    *
    * @param localRanks ranks that share this machine's processor, all bound as this thread is
    */
@@ -111,6 +120,7 @@ public record KernelCommunicatorSpec(
         recvs,
         ring,
         trees,
+        together(nRanks),
         AllowedCores.ofThisThread(localRanks),
         progress,
         deadline,

@@ -102,6 +102,7 @@ public final class GpuRanks implements AutoCloseable {
               recvs,
               rings,
               trees(rank),
+              KernelCommunicatorSpec.together(n),
               AllowedCores.ofThisThread(n),
               Progress.NONE,
               deadline,

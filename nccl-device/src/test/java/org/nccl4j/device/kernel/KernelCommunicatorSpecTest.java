@@ -22,6 +22,7 @@ class KernelCommunicatorSpecTest {
         List.of(),
         List.of(),
         List.of(),
+        KernelCommunicatorSpec.together(3),
         List.of(local),
         Progress.NONE,
         Duration.ofSeconds(3),

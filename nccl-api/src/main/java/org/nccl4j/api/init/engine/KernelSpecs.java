@@ -3,6 +3,7 @@ package org.nccl4j.api.init.engine;
 import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.peers.Membership;
 import org.nccl4j.api.init.probe.KeptCopyTimes;
@@ -64,6 +65,7 @@ public final class KernelSpecs {
         ends.recvs(),
         graphs.rings(),
         graphs.trees(),
+        HostLayout.of(members.peers()).ranks(),
         members.coresBeside(rank),
         ends.progress(),
         request.operationTimeout(),

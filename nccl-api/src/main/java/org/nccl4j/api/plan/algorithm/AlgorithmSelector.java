@@ -242,6 +242,10 @@ public final class AlgorithmSelector {
         }
       }
     }
+    String lacks = costs.lacks(operation);
+    if (!lacks.isEmpty()) {
+      text.append("  not offered: %s%n".formatted(lacks));
+    }
     AlgorithmChoice best = allowed.get(0);
     text.append(
         "  chosen: %s %s, the cheapest%s%n"

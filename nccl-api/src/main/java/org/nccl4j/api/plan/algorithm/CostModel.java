@@ -32,6 +32,14 @@ public interface CostModel {
     return algorithms(operation).stream().filter(a -> !a.isBetweenWindows()).toList();
   }
 
+  /**
+   * Why these ranks lack an algorithm that ranks of several hosts may have for an operation, as a
+   * line to read; "" if they lack none.
+   */
+  default String lacks(Operation operation) {
+    return "";
+  }
+
   /** The algorithms between windows. */
   default List<Algorithm> betweenWindows(Operation operation) {
     return algorithms(operation).stream().filter(Algorithm::isBetweenWindows).toList();

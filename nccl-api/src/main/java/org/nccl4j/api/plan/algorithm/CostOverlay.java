@@ -19,6 +19,11 @@ interface CostOverlay extends CostModel {
   }
 
   @Override
+  default String lacks(Operation operation) {
+    return base().lacks(operation);
+  }
+
+  @Override
   default boolean has(Algorithm algorithm, Operation operation, DataType type, RedOp op) {
     return base().has(algorithm, operation, type, op);
   }

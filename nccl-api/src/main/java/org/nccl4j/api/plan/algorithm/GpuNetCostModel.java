@@ -69,6 +69,13 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     return algorithms;
   }
 
+  @Override
+  public String lacks(Operation operation) {
+    return spread.isGrid() && Algorithm.HIERARCHICAL.has(operation)
+        ? "Hierarchical, which only the host device has"
+        : "";
+  }
+
   private boolean allowsPat() {
     return !goesByTopology() || topology.orElseThrow().costs().allowsPat();
   }

@@ -30,13 +30,25 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
 
   @Override
   public List<Algorithm> algorithms(Operation operation) {
-    List<Algorithm> all = Algorithm.overConnections(operation, /* all= */ true);
-    if (!Algorithm.PAT.has(operation)) {
-      return all;
+    List<Algorithm> algorithms =
+        new ArrayList<>(Algorithm.overConnections(operation, /* all= */ true));
+    if (Algorithm.PAT.has(operation)) {
+      algorithms.add(algorithms.indexOf(Algorithm.RING) + 1, Algorithm.PAT);
     }
-    List<Algorithm> algorithms = new ArrayList<>(all);
-    algorithms.add(algorithms.indexOf(Algorithm.RING) + 1, Algorithm.PAT);
+    if (Algorithm.HIERARCHICAL.has(operation) && spread.isGrid()) {
+      algorithms.add(Algorithm.HIERARCHICAL);
+    }
     return algorithms;
+  }
+
+  @Override
+  public String lacks(Operation operation) {
+    return spread.hosts() == 1 || spread.isGrid() || !Algorithm.HIERARCHICAL.has(operation)
+        ? ""
+        : "Hierarchical needs as many ranks on each host, and more than one; these hosts have "
+            + (spread.fewestRanks() == spread.mostRanks()
+                ? "one each"
+                : spread.fewestRanks() + " to " + spread.mostRanks());
   }
 
   @Override
@@ -47,9 +59,19 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
   @Override
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
-    return latency(operation, algorithm)
+    boolean unasked = algorithm != Algorithm.HIERARCHICAL || savesMuch();
+    return (unasked ? 0 : ONLY_WHERE_ASKED)
+        + latency(operation, algorithm)
         + sent(operation, algorithm) * bytes / (NETWORK_GIGABYTES * 1e3)
         + moved(operation, algorithm) * bytes / (MEMORY_GIGABYTES * 1e3);
+  }
+
+  /**
+   * True if a host sends at least a quarter less than in a ring by the hierarchical way. Where it
+   * saves less, it took longer as measured: then all ranks wait for the network, not one of a host.
+   */
+  private boolean savesMuch() {
+    return 4 * (spread.hosts() - 1) * spread.mostRanks() <= 3 * (nRanks - 1);
   }
 
   private double latency(Operation operation, Algorithm algorithm) {
@@ -60,6 +82,10 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
           turns * (spread.hosts() * (FLIGHT + MESSAGE) + (nRanks - spread.hosts()) * LOCAL_HOP);
       case TREE -> tree(operation);
       case PAT -> levels(nRanks) * (FLIGHT + MESSAGE);
+      case HIERARCHICAL ->
+          turns
+              * ((spread.hosts() - 1) * (FLIGHT + MESSAGE)
+                  + spread.hosts() * (spread.mostRanks() - 1) * LOCAL_HOP);
       default -> algorithm.steps(operation, nRanks) * (FLIGHT + others * MESSAGE);
     };
   }
@@ -96,6 +122,8 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
             case ALL_GATHER, REDUCE_SCATTER -> share;
             default -> 1;
           };
+      case HIERARCHICAL ->
+          (operation == Operation.ALL_REDUCE ? 2.0 : 1) * (spread.hosts() - 1) / spread.hosts();
       case PAT -> spread.sentByPat();
       case TREE -> operation.isRooted() ? 1.5 : 2;
       case ONE_SHOT -> oneShotSent(operation, nRanks, spread.mostRanks());
@@ -119,7 +147,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
     double share = others / nRanks;
     boolean allReduce = operation == Operation.ALL_REDUCE;
     return switch (algorithm) {
-      case RING -> allReduce ? 4 * share : 2;
+      case RING, HIERARCHICAL -> allReduce ? 4 * share : 2;
       case PAT -> 2;
       case TREE -> operation.isRooted() ? 3 : 6;
       case ONE_SHOT ->

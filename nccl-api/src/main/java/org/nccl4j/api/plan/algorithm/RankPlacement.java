@@ -93,6 +93,14 @@ public record RankPlacement(
   }
 
   /**
+   * True if each of several hosts has as many ranks, and more than one: then the ranks with one
+   * number on each of the hosts can share what goes between hosts.
+   */
+  boolean isGrid() {
+    return hosts() > 1 && mostRanks > 1 && mostRanks == fewestRanks;
+  }
+
+  /**
    * The ranks in a table of measured times: their number, or 2x4/Socket for two hosts with four
    * ranks each that sockets connect. "" where a table has no times: hosts with different numbers of
    * ranks, and different networks.

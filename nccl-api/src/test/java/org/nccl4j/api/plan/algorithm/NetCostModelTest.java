@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan.algorithm;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -73,6 +74,40 @@ class NetCostModelTest {
     double ring = microseconds(costs, Algorithm.RING, bytes);
     for (Algorithm algorithm : List.of(Algorithm.PAT, Algorithm.ONE_SHOT)) {
       assertEquals(1, microseconds(costs, algorithm, bytes) / ring, 0.1, algorithm.label());
+    }
+  }
+
+  /** Without being named, only where it saves a quarter of what a ring sends between hosts. */
+  @ParameterizedTest
+  @CsvSource({"2, 2, true", "2, 8, true", "3, 3, true", "3, 2, false", "4, 8, false"})
+  void largeDataOfAGridGoAlongTheRails(int hosts, int ranksAHost, boolean unasked) {
+    AlgorithmSelector selector =
+        new AlgorithmSelector(costs(hosts, ranksAHost), AlgorithmFilter.ALL);
+    for (Operation operation : Operation.collectives()) {
+      Algorithm large = selector.choose(operation, 1L << 26, DataType.INT8, RedOp.SUM).algorithm();
+      boolean has = Algorithm.HIERARCHICAL.has(operation);
+      assertEquals(
+          has && unasked, large == Algorithm.HIERARCHICAL, operation.label() + " by " + large);
+      assertEquals(
+          has, costs(hosts, ranksAHost).algorithms(operation).contains(Algorithm.HIERARCHICAL));
+      assertEquals("", costs(hosts, ranksAHost).lacks(operation));
+    }
+  }
+
+  @Test
+  void otherHostsHaveNoRails() {
+    RankPlacement uneven =
+        new RankPlacement(List.of(List.of(0, 1), List.of(2)), true, 1, false, "Socket");
+    RankPlacement one = new RankPlacement(1, 4, /* carried= */ true);
+    RankPlacement single = new RankPlacement(4, 1, /* carried= */ true);
+    for (RankPlacement spread : List.of(uneven, one, single)) {
+      CostModel costs = new NetCostModel(4, spread);
+      for (Operation operation : Operation.collectives()) {
+        assertFalse(costs.algorithms(operation).contains(Algorithm.HIERARCHICAL));
+        assertEquals(
+            Algorithm.HIERARCHICAL.has(operation) && spread.hosts() > 1,
+            costs.lacks(operation).startsWith("Hierarchical needs "));
+      }
     }
   }
 

@@ -102,6 +102,7 @@ class LateConnectionsTest extends AgainstFakeCuda {
             none,
             List.of(IntStream.range(0, RANKS).toArray()),
             List.of(),
+            KernelCommunicatorSpec.together(RANKS),
             AllowedCores.ofThisThread(1),
             Progress.NONE,
             Duration.ofSeconds(3),

@@ -85,13 +85,16 @@ final class LocalRanks implements AutoCloseable {
       Duration deadline,
       int nvlsChunkBytes,
       List<List<Integer>> machines) {
-    this(
-        layout,
-        deadline,
-        nvlsChunkBytes,
-        machines,
-        SingleCopy.OFF,
-        IntStream.range(0, machines.stream().mapToInt(List::size).sum()).toArray());
+    this(layout, deadline, nvlsChunkBytes, machines, SingleCopy.OFF, inOrder(machines));
+  }
+
+  /** The same without NVLS. */
+  LocalRanks(ConnectionLayout layout, List<List<Integer>> machines, SingleCopy singleCopy) {
+    this(layout, Duration.ofSeconds(30), 0, machines, singleCopy, inOrder(machines));
+  }
+
+  private static int[] inOrder(List<List<Integer>> machines) {
+    return IntStream.range(0, machines.stream().mapToInt(List::size).sum()).toArray();
   }
 
   private LocalRanks(
@@ -140,6 +143,7 @@ final class LocalRanks implements AutoCloseable {
                   recvs,
                   List.of(order),
                   trees(rank),
+                  machines,
                   AllowedCores.ofThisThread(n),
                   Progress.NONE,
                   deadline,
