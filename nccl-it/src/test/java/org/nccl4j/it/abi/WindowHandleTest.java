@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.stream.IntStream;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
@@ -30,6 +31,9 @@ import org.nccl4j.operation.Operation;
 class WindowHandleTest {
   private static final int BYTES = 4 << 20;
   private static final int PAGE = 4096;
+
+  /** Ranks wait for each other, and the common pool has one thread on two cores. */
+  private static final Executor THREADS = task -> new Thread(task).start();
 
   @TempDir private Path folder;
 
@@ -98,7 +102,8 @@ class WindowHandleTest {
       recording.start();
       CompletableFuture.allOf(
               IntStream.range(0, 2)
-                  .mapToObj(r -> CompletableFuture.runAsync(() -> broadcast(ranks.get(r), r)))
+                  .mapToObj(
+                      r -> CompletableFuture.runAsync(() -> broadcast(ranks.get(r), r), THREADS))
                   .toArray(CompletableFuture<?>[]::new))
           .get();
       recording.stop();
@@ -122,7 +127,9 @@ class WindowHandleTest {
     }
     CompletableFuture.allOf(
             ranks.stream()
-                .map(rank -> CompletableFuture.runAsync(() -> rank.close(/* abort= */ false)))
+                .map(
+                    rank ->
+                        CompletableFuture.runAsync(() -> rank.close(/* abort= */ false), THREADS))
                 .toArray(CompletableFuture<?>[]::new))
         .get();
   }
