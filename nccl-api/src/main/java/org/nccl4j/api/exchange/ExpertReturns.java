@@ -116,6 +116,38 @@ final class ExpertReturns {
     return !isStraight(source, rank) && relays.relay(source, relays.host(rank)) == rank;
   }
 
+  /** Told of the entries of tables: tokens of a source, with an expert of a target each. */
+  private interface Entries {
+    void straight(int source, int target);
+
+    /**
+     * By a relay, which adds what the experts of a host return of a token.
+     *
+     * @param isFirst whether the token has no expert of the target's host before
+     */
+    void byRelay(int source, int target, int relay, boolean isFirst);
+  }
+
+  private void walk(IntBuffer tables, Entries entries) {
+    for (int source = 0; source < n; source++) {
+      Arrays.fill(lastOfHost, -1);
+      int all = tokens(tables, source) * sizes.topK();
+      for (int entry = 0; entry < all; entry++) {
+        int target = target(tables, source, entry);
+        if (target < 0) {
+          continue;
+        }
+        if (isStraight(source, target)) {
+          entries.straight(source, target);
+          continue;
+        }
+        int host = relays.host(target);
+        boolean isFirst = isFirst(host, entry / sizes.topK());
+        entries.byRelay(source, target, relays.relay(source, host), isFirst);
+      }
+    }
+  }
+
   /** Finds the ways, of which the lists are made. */
   void find(IntBuffer tables) {
     int[] backs = new int[n];
@@ -124,28 +156,25 @@ final class ExpertReturns {
     int[] outs = new int[n];
     int[] forRelays = new int[n];
     int[] ofSource = new int[n];
-    for (int source = 0; source < n; source++) {
-      Arrays.fill(lastOfHost, -1);
-      int entries = tokens(tables, source) * sizes.topK();
-      for (int entry = 0; entry < entries; entry++) {
-        int target = target(tables, source, entry);
-        if (target < 0) {
-          continue;
-        }
-        ofSource[source] += target == rank ? 1 : 0;
-        if (isStraight(source, target)) {
-          backs[target] += source == rank ? 1 : 0;
-          outs[source] += source != rank && target == rank ? 1 : 0;
-          continue;
-        }
-        int relay = relays.relay(source, relays.host(target));
-        boolean sum = isFirst(relays.host(target), entry / sizes.topK());
-        backs[relay] += sum && source == rank ? 1 : 0;
-        sumsOf[source] += sum && relay == rank ? 1 : 0;
-        addedOf[target] += relay == rank ? 1 : 0;
-        forRelays[relay] += relay != rank && target == rank ? 1 : 0;
-      }
-    }
+    walk(
+        tables,
+        new Entries() {
+          @Override
+          public void straight(int source, int target) {
+            ofSource[source] += target == rank ? 1 : 0;
+            backs[target] += source == rank ? 1 : 0;
+            outs[source] += source != rank && target == rank ? 1 : 0;
+          }
+
+          @Override
+          public void byRelay(int source, int target, int relay, boolean isFirst) {
+            ofSource[source] += target == rank ? 1 : 0;
+            backs[relay] += isFirst && source == rank ? 1 : 0;
+            sumsOf[source] += isFirst && relay == rank ? 1 : 0;
+            addedOf[target] += relay == rank ? 1 : 0;
+            forRelays[relay] += relay != rank && target == rank ? 1 : 0;
+          }
+        });
     ExpertRoutes.sum(back, 0, backs);
     ExpertRoutes.sum(sums, back[n], sumsOf);
     ExpertRoutes.sum(added, sums[n], addedOf);
@@ -171,28 +200,22 @@ final class ExpertReturns {
   /** Rows of outputs that each rank has with these tables. */
   long[] rows(IntBuffer tables) {
     long[] rows = new long[n];
-    for (int source = 0; source < n; source++) {
-      Arrays.fill(lastOfHost, -1);
-      int entries = tokens(tables, source) * sizes.topK();
-      for (int entry = 0; entry < entries; entry++) {
-        int target = target(tables, source, entry);
-        if (target < 0) {
-          continue;
-        }
-        if (isStraight(source, target)) {
-          rows[source]++;
-          rows[target] += target == source ? 0 : 1;
-          continue;
-        }
-        int relay = relays.relay(source, relays.host(target));
-        rows[relay]++;
-        rows[target] += target == relay ? 0 : 1;
-        if (isFirst(relays.host(target), entry / sizes.topK())) {
-          rows[relay]++;
-          rows[source]++;
-        }
-      }
-    }
+    walk(
+        tables,
+        new Entries() {
+          @Override
+          public void straight(int source, int target) {
+            rows[source]++;
+            rows[target] += target == source ? 0 : 1;
+          }
+
+          @Override
+          public void byRelay(int source, int target, int relay, boolean isFirst) {
+            rows[relay] += isFirst ? 2 : 1;
+            rows[target] += target == relay ? 0 : 1;
+            rows[source] += isFirst ? 1 : 0;
+          }
+        });
     return rows;
   }
 
