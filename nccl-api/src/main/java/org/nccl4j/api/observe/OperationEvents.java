@@ -163,9 +163,13 @@ final class OperationEvents implements OperationHook {
   }
 
   private void record(String what, long count, DataType type, int root, DeviceStream stream) {
-    long begin = System.nanoTime();
     End ended = before;
-    Events.Operation event = recorded ? event(what, count, type, root, begin) : null;
+    Events.Operation event = recorded ? event(what, count, type, root) : null;
+    // Right after the event's own begin: the wait is a part of its duration.
+    long begin = System.nanoTime();
+    if (event != null) {
+      event.launchNanos = beganNanos == 0 ? 0 : begin - beganNanos;
+    }
     List<SpanLog> observed = logs;
     OperationSpan span = observed.isEmpty() ? null : span(what, count, type, root, begin);
     stream.launchHostFunction(
@@ -196,10 +200,8 @@ final class OperationEvents implements OperationHook {
         0);
   }
 
-  private Events.Operation event(String what, long count, DataType type, int root, long nanos) {
+  private Events.Operation event(String what, long count, DataType type, int root) {
     Events.Operation event = new Events.Operation();
-    event.begin();
-    event.launchNanos = beganNanos == 0 ? 0 : nanos - beganNanos;
     event.every = thinning.every();
     event.communicator = rank.name();
     event.rank = rank.rank();
@@ -211,6 +213,7 @@ final class OperationEvents implements OperationHook {
     event.number = collectives;
     event.pid = PID;
     event.host = HOST;
+    event.begin();
     return event;
   }
 }
