@@ -18,6 +18,6 @@ enum nccl4jAlgorithm { NCCL4J_ALGORITHMS(NCCL4J_NUMBER) };
 #undef NCCL4J_NUMBER
 
 // The fan of an algorithm.
-enum nccl4jPeers { NEIGHBOURS, PARENT_AND_CHILDREN, ALL_OTHERS, AT_DISTANCES };
+enum nccl4jPeers { NEIGHBOURS, PARENT_AND_CHILDREN, ALL_OTHERS, AT_DISTANCES, ON_HOST_AND_RAIL };
 
 #endif

@@ -43,18 +43,22 @@ __device__ __forceinline__ bool hasFan(u32 algorithm, nccl4jPeers peers) {
 
 // Fills the fan for the algorithm. Called by all threads, before a barrier. Returns to each of the
 // first threads the rank of its entry, or -1, and the head of the connection to it. DISTANCES: the kernel has
-// algorithms whose fan is at distances.
+// algorithms whose fan is at distances, or on host and rail.
 template <bool DISTANCES>
 __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments& a, int channel,
                                       u64& head, u64 signature) {
   const int n = a.comm.nRanks, rank = a.comm.rank, i = threadIdx.x;
   const bool ring = hasFan(a.algorithm, NEIGHBOURS), tree = hasFan(a.algorithm, PARENT_AND_CHILDREN);
   const bool pat = DISTANCES && hasFan(a.algorithm, AT_DISTANCES);
+  const bool grid = DISTANCES && hasFan(a.algorithm, ON_HOST_AND_RAIL);
   const int levels = PatTrees::bits(n - 1);
-  const int entries = ring ? 2 : tree ? 1 + NCCL4J_TREE_CHILDREN : pat ? 2 * levels : n - 1;
+  const int entries = ring ? 2 : grid ? 4 : tree ? 1 + NCCL4J_TREE_CHILDREN : pat ? 2 * levels : n - 1;
+  // Where two entries may be of one peer, each is of one direction.
+  const bool sends = pat ? i >= levels : !grid || i & 1, receives = pat ? i < levels : !grid || !(i & 1);
   int peer = -1;
   if (i < entries) {
-    peer = ring   ? (i == 0 ? a.ringPrev[channel] : a.ringNext[channel])
+    peer = ring || (grid && i < 2) ? (i == 0 ? a.ringPrev[channel] : a.ringNext[channel])
+           : grid ? (i == 2 ? a.treeUp[channel] : a.treeDown[0][channel])
            : tree ? (i == 0 ? a.treeUp[channel] : a.treeDown[i - 1][channel])
            : pat  ? patPeer(a.comm, i, levels, a.collective == ALL_GATHER)
                   : i + (i >= rank);
@@ -68,10 +72,10 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
                "l"(ends.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
   awaitPredecessor();
   admitSuccessor(a.comm);
-  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, a.firstChannel + channel, !pat || i >= levels, !pat || i < levels, signature);
+  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, a.firstChannel + channel, sends, receives, signature);
   if (i == 0) {
     fan.n = entries;
-    fan.self = ring || tree || pat ? 0 : rank;
+    fan.self = ring || tree || pat || grid ? 0 : rank;
     fan.signature = signature;
   }
   return peer;

@@ -135,7 +135,8 @@ typedef struct {
   uint64_t send;         // the buffers; the only fields that differ between launches of a plan
   uint64_t recv;
   uint64_t bytes;        // as CollectiveWork.count, in bytes
-  uint64_t ringRanks;    // uint16_t[NCCL4J_CHANNELS][nRanks]: ranks in ring order
+  uint64_t ringRanks;    // uint16_t[NCCL4J_CHANNELS][nRanks]: ranks in ring order; of HIERARCHICAL
+                         // uint16_t[nRanks]: ranks host after host
   uint64_t peerTable;    // nccl4jPeer[nRanks], if the inline table is too short
   uint32_t collective;
   uint32_t algorithm;    // nccl4jAlgorithm
@@ -144,12 +145,13 @@ typedef struct {
   uint32_t nChannels;
   uint32_t sliceBytes;   // most data of a channel's step
   uint32_t firstChannel; // the channels' numbers begin with this; all else about them begins with the first's
-  uint32_t pad0;
+  uint32_t hostRanks;    // HIERARCHICAL: ranks of each host
   nccl4jPeer peers[NCCL4J_INLINE_PEERS];
-  uint16_t ringIndex[NCCL4J_CHANNELS];  // this rank's place in each ring
-  uint16_t ringPrev[NCCL4J_CHANNELS];
+  uint16_t ringIndex[NCCL4J_CHANNELS];  // this rank's place in each ring, or in ringRanks
+  uint16_t ringPrev[NCCL4J_CHANNELS];   // HIERARCHICAL: on the host
   uint16_t ringNext[NCCL4J_CHANNELS];
-  uint16_t treeUp[NCCL4J_CHANNELS];     // ranks, or NCCL4J_NONE
+  uint16_t treeUp[NCCL4J_CHANNELS];     // ranks, or NCCL4J_NONE; HIERARCHICAL: before along the rail,
+                                        // and the next one as the first child
   uint16_t treeDown[NCCL4J_TREE_CHILDREN][NCCL4J_CHANNELS];
   uint64_t claims;       // uint32_t count of the claimed rounds of a ring, 0 before and after each
                          // kernel; or 0 if each channel has a share of its own

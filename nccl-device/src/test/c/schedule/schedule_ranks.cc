@@ -1,4 +1,4 @@
-// Runs the schedules of ring.cuh and tree.cuh for all ranks, step by step in a random order, as the kernels' primitives
+// Runs the schedules of ring.cuh, tree.cuh and hierarchical.cuh for all ranks, step by step in a random order, as the kernels' primitives
 // would, with the arguments and the tables of ranks that the Java side has made. Compares the results.
 //   schedule_ranks FILE SEED
 // FILE: of each rank, in order, nccl4jCollectiveArguments and the table of the rings.
@@ -25,6 +25,7 @@ unsigned atomicAdd(unsigned*, unsigned);
 unsigned __shfl_sync(unsigned, unsigned, int);
 void storeControl(void*, unsigned);
 #include "algorithms.h"
+#include "hierarchical.cuh"
 #include "ring.cuh"
 #include "tree.cuh"
 
@@ -51,9 +52,11 @@ static std::vector<std::vector<uint64_t>> sends, recvs;
 
 // The rank of an entry of the fan, as collective.cuh sets it.
 static int peerOf(const nccl4jCollectiveArguments& a, int channel, int entry) {
-  int peer = a.algorithm == RING ? (entry == 0 ? a.ringPrev[channel] : a.ringNext[channel])
-             : entry == 0        ? a.treeUp[channel]
-                                 : a.treeDown[entry - 1][channel];
+  const bool grid = a.algorithm == HIERARCHICAL;
+  const int peer = a.algorithm == RING || (grid && entry < 2) ? (entry == 0 ? a.ringPrev[channel] : a.ringNext[channel])
+                   : grid       ? (entry == 2 ? a.treeUp[channel] : a.treeDown[0][channel])
+                   : entry == 0 ? a.treeUp[channel]
+                                : a.treeDown[entry - 1][channel];
   if (peer == NCCL4J_NONE) return -1;
   if (peer >= n || peer == a.comm.rank) fail("no such peer", a.comm.rank);
   return peer;
@@ -72,7 +75,9 @@ static std::map<std::tuple<int, int, int>, std::deque<std::vector<uint64_t>>> wi
 static bool run(Block& b) {
   const nccl4jCollectiveArguments& a = args[b.rank];
   const Step& step = b.recorder.steps[b.next];
-  const int entries = a.algorithm == RING ? 2 : 1 + NCCL4J_TREE_CHILDREN;
+  const bool grid = a.algorithm == HIERARCHICAL;
+  const int entries = a.algorithm == RING ? 2 : grid ? 4 : 1 + NCCL4J_TREE_CHILDREN;
+  if (grid && (step.recvMask & 0xa || step.sendMask & 0x5)) fail("an entry of the other direction", b.rank);
   auto wire = [&](int entry, bool sends) -> std::deque<std::vector<uint64_t>>& {
     const int peer = peerOf(a, b.channel, entry);
     if (peer < 0) fail("a step with a rank that is not there", b.rank);
@@ -80,7 +85,9 @@ static bool run(Block& b) {
   };
   for (int entry = 0; entry < entries; entry++) {
     if (step.recvMask >> entry & 1 && wire(entry, false).empty()) return false;
-    if (step.sendMask >> entry & 1 && wire(entry, true).size() >= NCCL4J_SLOTS) return false;
+    // The heads of some steps of the kernel before may not be told yet.
+    const size_t room = NCCL4J_SLOTS - NCCL4J_UNTOLD_STEPS;
+    if (step.sendMask >> entry & 1 && wire(entry, true).size() >= room) return false;
   }
   std::vector<uint64_t> sum(step.bytes / kUnit);
   if (step.bytes == 0 || step.bytes % kUnit) fail("parts of elements", b.rank);
@@ -141,6 +148,8 @@ int main(int, char** arguments) {
       Block block{rank, channel, {}};
       if (mine.algorithm == RING)
         ring(block.recorder, mine, channel);
+      else if (mine.algorithm == HIERARCHICAL)
+        hierarchical(block.recorder, mine, channel);
       else
         tree(block.recorder, mine, channel);
       blocks.push_back(block);
@@ -161,6 +170,8 @@ int main(int, char** arguments) {
       if ((args[rank].collective != REDUCE || rank == (int)args[rank].root) &&
           recvs[rank][at] != expected(args[rank], at))
         fail("a wrong result", rank);
+  for (const auto& wire : wires)
+    if (!wire.second.empty()) fail("messages are left", std::get<1>(wire.first));
   printf("%llu steps\n", (unsigned long long)steps);
   return 0;
 }

@@ -9,7 +9,7 @@ import java.util.stream.Stream;
 
 /**
  * The data movement of an operation, with the names in NCCL_ALGO and what each algorithm needs. The
- * order of the first five is the kernels' (algorithms.h).
+ * order of the first six is the kernels' (algorithms.h).
  */
 public enum Algorithm {
   /** Double binary tree; of a broadcast or reduce, from the root of the operation on. */
@@ -32,6 +32,11 @@ public enum Algorithm {
       Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER),
       Traffic.PAT,
       Protocol.SIMPLE),
+  /**
+   * Along rings within the hosts, and along rings of the ranks with one number on each of the
+   * hosts: between hosts a rank sends its share of its host's data alone.
+   */
+  HIERARCHICAL("Hierarchical", Needs.EVEN_HOSTS, OperationSets.WITHOUT_ROOT, Protocol.SIMPLE),
   /** NVLink SHARP: each head combines its part by loads from all, and gives it out by one store. */
   NVLS("NVLS", Needs.MULTICAST, OperationSets.WITHOUT_ROOT, Protocol.SIMPLE),
   /**
@@ -99,11 +104,6 @@ public enum Algorithm {
    * to the rank with its own number there, which gives it to them. On the host and on GPUs.
    */
   RAILS("Rails", Needs.SHARED_HOSTS, Set.of(Operation.ALL_TO_ALL)),
-  /**
-   * Along rings within the hosts, and along rings of the ranks with one number on each of the
-   * hosts: between hosts a rank sends its share of its host's data alone. On the host device alone.
-   */
-  HIERARCHICAL("Hierarchical", Needs.EVEN_HOSTS, OperationSets.WITHOUT_ROOT, Protocol.SIMPLE),
   /** Heads that reduce in the network, each reached by all GPUs of its machine. */
   COLLNET_DIRECT(
       "CollNetDirect", Needs.NETWORK_REDUCTION, OperationSets.WITHOUT_ROOT, Protocol.SIMPLE),
@@ -142,7 +142,7 @@ public enum Algorithm {
     CONNECTIONS_AT_DISTANCES,
     /** Connections, and several hosts, one of which at least has several ranks. */
     SHARED_HOSTS,
-    /** Connections, and several hosts with as many ranks each, more than one; GPUs lack it. */
+    /** Connections, and several hosts with as many ranks each, more than one. */
     EVEN_HOSTS,
     /** Connections to all other ranks, all in memory of the host; GPUs do not have it. */
     HOST_MEMORY,
@@ -382,7 +382,7 @@ public enum Algorithm {
 
   /** True if GPUs do not have it. */
   public boolean isOfHostAlone() {
-    return needs == Needs.HOST_MEMORY || needs == Needs.EVEN_HOSTS;
+    return needs == Needs.HOST_MEMORY;
   }
 
   /**

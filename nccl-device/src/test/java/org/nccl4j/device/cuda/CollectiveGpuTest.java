@@ -150,6 +150,42 @@ class CollectiveGpuTest {
     }
   }
 
+  /** Rings within hosts and along rails, several of whose ranks share a GPU. */
+  @ParameterizedTest
+  @ValueSource(strings = {"aabb", "abab", "aabbcc", "aaabbb", "abcabc", "aaaabbbb"})
+  void hierarchicalOnHosts(String hosts) {
+    long seed = hosts.hashCode();
+    Random random = new Random(seed);
+    try (GpuRanks ranks = new GpuRanks(hosts, DEADLINE.multipliedBy(4))) {
+      for (DataType type : DataType.values()) {
+        for (Operation operation :
+            List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER)) {
+          for (RedOp op : ops(operation)) {
+            for (int most : new int[] {40, 3000, 400_000 / type.bytes()}) {
+              int count = 1 + random.nextInt(most);
+              int channels = 1 + random.nextInt(4);
+              int chunk = random.nextInt(3) == 0 ? 640 : Integer.MAX_VALUE;
+              check(
+                  ranks,
+                  new CollectiveWork(
+                      operation,
+                      Algorithm.HIERARCHICAL,
+                      Protocol.SIMPLE,
+                      type,
+                      op,
+                      0,
+                      count,
+                      channels,
+                      chunk),
+                  random,
+                  seed);
+            }
+          }
+        }
+      }
+    }
+  }
+
   /** Enough for slots to be used many times over, by every algorithm and protocol. */
   @ParameterizedTest
   @ValueSource(ints = {300_001, 2_000_003})

@@ -61,6 +61,11 @@ public final class GpuRanks implements AutoCloseable {
     this(hosts, deadline, given, nvlsLayout, LaunchOptions.PLAIN);
   }
 
+  /** On several machines, as kernels know them; all are connected as on one. */
+  public GpuRanks(String hosts, Duration deadline) {
+    this(hosts, deadline, null, null);
+  }
+
   /** With options of launches. */
   public GpuRanks(int n, LaunchOptions options, Duration deadline) {
     this("a".repeat(n), deadline, null, null, options);
@@ -102,7 +107,7 @@ public final class GpuRanks implements AutoCloseable {
               recvs,
               rings,
               trees(rank),
-              KernelCommunicatorSpec.together(n),
+              machines(hosts),
               AllowedCores.ofThisThread(n),
               Progress.NONE,
               deadline,
@@ -138,19 +143,23 @@ public final class GpuRanks implements AutoCloseable {
     return field.get(owner);
   }
 
+  /** The ranks of each machine, by their letters. */
+  private static List<List<Integer>> machines(String hosts) {
+    return hosts
+        .chars()
+        .distinct()
+        .mapToObj(
+            host ->
+                IntStream.range(0, hosts.length())
+                    .filter(rank -> hosts.charAt(rank) == host)
+                    .boxed()
+                    .toList())
+        .toList();
+  }
+
   /** As many ranks of each machine are heads as the layout has, the last first. */
   private List<Nvls> nvls(NvlsLayout nvlsLayout, String hosts) {
-    List<List<Integer>> machines =
-        hosts
-            .chars()
-            .distinct()
-            .mapToObj(
-                host ->
-                    IntStream.range(0, n)
-                        .filter(rank -> hosts.charAt(rank) == host)
-                        .boxed()
-                        .toList())
-            .toList();
+    List<List<Integer>> machines = machines(hosts);
     for (int rank = 0; rank < n; rank++) {
       int self = rank;
       List<Integer> members =

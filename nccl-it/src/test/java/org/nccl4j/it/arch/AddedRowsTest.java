@@ -109,14 +109,14 @@ class AddedRowsTest {
   void anAlgorithmOnGpus() throws Exception {
     Path cuda = cuda();
     String header = Files.readString(CUDA.resolve("two_shot.cuh"));
-    header = replaced(header, "Row 3 of", "Row 5 of");
+    header = replaced(header, "Row 3 of", "Row 6 of");
     header = replaced(header, "TWO_SHOT, two_shot, twoShot,", "STAR, star, star,");
     Files.writeString(cuda.resolve("star.cuh"), replaced(header, "void twoShot(", "void star("));
     String out = folder.resolve("out").toString();
     output("make", "-s", "-C", cuda.toString(), "NVCC=false", "OUT=" + out, out + "/schedules.h");
     String[] options = {"-E", "-std=c++17", "-I" + cuda, "-I" + out};
     String numbers = output("gcc", options[0], options[2], options[3], cuda + "/algorithms.h");
-    assertTrue(numbers.matches("(?s).*TWO_SHOT, *PAT, *STAR, *\\};.*"), numbers);
+    assertTrue(numbers.matches("(?s).*TWO_SHOT, *PAT, *HIERARCHICAL, *STAR, *\\};.*"), numbers);
     String family = cuda.resolve("family.cu").toString();
     String kernels =
         output(

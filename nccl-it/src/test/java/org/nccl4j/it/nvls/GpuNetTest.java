@@ -240,6 +240,18 @@ class GpuNetTest {
     assertNothingIsLeft(ran);
   }
 
+  /** Hosts with as many ranks each have it; its kernels were not run on GPUs yet. */
+  @ParameterizedTest
+  @CsvSource({"'', false", "Hierarchical, true"})
+  void hierarchicalIsForThoseWhoNameIt(String algorithm, boolean chosen) throws Exception {
+    Ran ran = program.run(Map.of("NCCL_ALGO", algorithm), RailGpus.class, folder.toString());
+    String line = "(?s).* Hierarchical Simple [^\\n]* used only if NCCL_ALGO names it.*";
+    assertTrue(ran.output().matches(line), ran.output());
+    assertEquals(chosen, ran.output().contains("chosen: Hierarchical Simple"), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+    assertNothingIsLeft(ran);
+  }
+
   @Test
   void slotsOfAnotherRankLieInTheHostsMemoryWhereCardsTakeNoOther() throws Exception {
     Ran ran = byRelay(Map.of(), "sockets");

@@ -11,6 +11,9 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.it.net.RailMachine;
 import org.nccl4j.operation.Operation;
@@ -21,14 +24,26 @@ import org.nccl4j.operation.Operation;
  */
 public final class RailGpus {
   static final int RANKS = 4;
+  private static final int COUNT = 1 << 20;
 
   private RailGpus() {}
 
-  /** Argument: a folder. Makes the communicators, says how they are reached, and closes them. */
+  /**
+   * Argument: a folder. Makes the communicators, says how they are reached and how they reduce,
+   * launches an all-reduce, and closes them.
+   */
   public static void main(String[] arguments) throws Exception {
     List<Communicator> ranks = make(Path.of(arguments[0]));
     for (Communicator rank : ranks) {
       System.out.println("rank " + rank.rank() + "\n" + routes(rank));
+    }
+    System.out.println(ranks.get(0).explain(Operation.ALL_REDUCE, COUNT, DataType.FLOAT32));
+    for (Communicator rank : ranks) {
+      try (DeviceStream stream = rank.device().createStream();
+          DeviceMemory data = rank.device().allocate(4 * COUNT)) {
+        rank.allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.SUM, stream);
+        stream.synchronize();
+      }
     }
     ranks.forEach(Communicator::close);
   }

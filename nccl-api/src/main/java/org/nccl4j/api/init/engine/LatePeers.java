@@ -20,8 +20,8 @@ public final class LatePeers {
    * rank, that one is late for it too.
    *
    * <p>GPUs' kernels use the connections of all algorithms in one table and with one number of
-   * channels. So those of PAT and of NVLS between machines are made with the rings', where these
-   * algorithms may be chosen.
+   * channels. So those of PAT, of NVLS between machines and of the hierarchical way are made with
+   * the rings', where these algorithms may be chosen.
    */
   public static Set<Integer> of(
       Settings settings, List<PeerInfo> peers, ChannelGraphs graphs, int rank) {
@@ -41,6 +41,7 @@ public final class LatePeers {
             .forEach(tree -> neighbours.addAll(tree.neighbours()));
       }
       neighbours.addAll(hosts.ranks().get(hosts.hostOf(rank)));
+      addNeighboursOnRail(neighbours, hosts, rank);
     }
     return peers.stream()
         .map(PeerInfo::rank)
@@ -67,6 +68,21 @@ public final class LatePeers {
 
   private static boolean areOnGpus(List<PeerInfo> peers) {
     return peers.get(0).deviceKind() == Device.Kind.CUDA;
+  }
+
+  /**
+   * The ranks with the same number on the hosts before and behind, if all hosts have as many, more
+   * than one.
+   */
+  private static void addNeighboursOnRail(Set<Integer> neighbours, HostLayout hosts, int rank) {
+    int host = hosts.hostOf(rank);
+    int number = hosts.ranks().get(host).indexOf(rank);
+    int all = hosts.ranks().size();
+    if (hosts.mostRanks() > 1
+        && hosts.ranks().stream().allMatch(each -> each.size() == hosts.mostRanks())) {
+      neighbours.add(hosts.ranks().get((host + 1) % all).get(number));
+      neighbours.add(hosts.ranks().get((host + all - 1) % all).get(number));
+    }
   }
 
   /** Ranks at distances 1, 2, 4, ... */

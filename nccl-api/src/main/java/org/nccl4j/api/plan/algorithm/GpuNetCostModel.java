@@ -66,14 +66,15 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     if (Algorithm.PAT.has(operation) && allowsPat() && patChunk() > 0) {
       algorithms.add(Algorithm.PAT);
     }
+    if (Algorithm.HIERARCHICAL.has(operation) && spread.isGrid()) {
+      algorithms.add(Algorithm.HIERARCHICAL);
+    }
     return algorithms;
   }
 
   @Override
   public String lacks(Operation operation) {
-    return spread.isGrid() && Algorithm.HIERARCHICAL.has(operation)
-        ? "Hierarchical, which only the host device has"
-        : "";
+    return spread.lacksGrid(operation);
   }
 
   private boolean allowsPat() {
@@ -112,6 +113,33 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     return GpuCostModel.LAUNCH + (steps + waiting) * step + sent / (PAT_SHARE * gigabytes * 1e3);
   }
 
+  /**
+   * Only where it is asked for: no GPU has run it yet. Steps along rails and within hosts overlap,
+   * so the slower of both counts.
+   */
+  private double hierarchical(Operation operation, long bytes) {
+    int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
+    double flights = turns * (spread.hosts() - 1);
+    double hops = turns * spread.hosts() * (spread.mostRanks() - 1);
+    double sent = spread.sentByHierarchical(operation) * bytes;
+    double moved = (double) turns * (nRanks - 1) / nRanks * bytes;
+    double flight = FLIGHT;
+    double network = NETWORK_GIGABYTES;
+    double local = LOCAL_GIGABYTES;
+    if (goesByTopology()) {
+      CommTopology known = topology.orElseThrow();
+      AlignedGraph ring = known.comm().of(GraphKind.RING);
+      flight = new NcclCosts(known).handOverBetweenNodes(Protocol.SIMPLE);
+      network = ring.nChannels() * (double) ring.bwInter();
+      local = ring.nChannels() * (double) ring.bwIntra();
+    }
+    return ONLY_WHERE_ASKED
+        + GpuCostModel.LAUNCH
+        + flights * (flight + MESSAGE)
+        + hops * LOCAL_HOP
+        + Math.max(sent / (network * 1e3), moved / (local * 1e3));
+  }
+
   @Override
   public boolean has(Algorithm algorithm, Protocol protocol) {
     return algorithm.has(protocol);
@@ -130,6 +158,9 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     }
     if (algorithm == Algorithm.PAT) {
       return pat(operation, bytes);
+    }
+    if (algorithm == Algorithm.HIERARCHICAL) {
+      return hierarchical(operation, bytes);
     }
     double passes = passes(operation, algorithm);
     if (goesByTopology()) {
@@ -246,7 +277,9 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     return !goesByTopology()
         ? "formula with estimated constants"
-        : algorithm == Algorithm.ONE_SHOT || algorithm == Algorithm.PAT
+        : algorithm == Algorithm.ONE_SHOT
+                || algorithm == Algorithm.PAT
+                || algorithm == Algorithm.HIERARCHICAL
             ? "topology, one latency of NCCL's tables"
             : "topology, NCCL's tables";
   }

@@ -43,12 +43,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
 
   @Override
   public String lacks(Operation operation) {
-    return spread.hosts() == 1 || spread.isGrid() || !Algorithm.HIERARCHICAL.has(operation)
-        ? ""
-        : "Hierarchical needs as many ranks on each host, and more than one; these hosts have "
-            + (spread.fewestRanks() == spread.mostRanks()
-                ? "one each"
-                : spread.fewestRanks() + " to " + spread.mostRanks());
+    return spread.lacksGrid(operation);
   }
 
   @Override
@@ -122,8 +117,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
             case ALL_GATHER, REDUCE_SCATTER -> share;
             default -> 1;
           };
-      case HIERARCHICAL ->
-          (operation == Operation.ALL_REDUCE ? 2.0 : 1) * (spread.hosts() - 1) / spread.hosts();
+      case HIERARCHICAL -> spread.sentByHierarchical(operation);
       case PAT -> spread.sentByPat();
       case TREE -> operation.isRooted() ? 1.5 : 2;
       case ONE_SHOT -> oneShotSent(operation, nRanks, spread.mostRanks());

@@ -4,6 +4,8 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * The distribution of ranks over hosts.
@@ -98,6 +100,19 @@ public record RankPlacement(
    */
   boolean isGrid() {
     return hosts() > 1 && mostRanks > 1 && mostRanks == fewestRanks;
+  }
+
+  /** Says why ranks of several hosts have no hierarchical way of an operation; "" if they have. */
+  String lacksGrid(Operation operation) {
+    return hosts() == 1 || isGrid() || !Algorithm.HIERARCHICAL.has(operation)
+        ? ""
+        : "Hierarchical needs as many ranks on each host, and more than one; these hosts have "
+            + (fewestRanks == mostRanks ? "one each" : fewestRanks + " to " + mostRanks);
+  }
+
+  /** Returns how many times a host's network sends the whole data by the hierarchical way. */
+  double sentByHierarchical(Operation operation) {
+    return (operation == Operation.ALL_REDUCE ? 2.0 : 1) * (hosts() - 1) / hosts();
   }
 
   /**

@@ -77,11 +77,21 @@ class LatePeersTest {
   @Test
   void treesOfHeadsAreConnectedWhereNvlsTreeIsNamed() {
     List<PeerInfo> peers = peers(4104, 8, Device.Kind.CUDA); // without PAT
-    Set<Integer> late = late(peers, Map.of(), 13);
-    Set<Integer> named = late(peers, Map.of("NCCL_ALGO", "NVLSTree"), 13);
+    Set<Integer> late = late(peers, Map.of(), 37);
+    Set<Integer> named = late(peers, Map.of("NCCL_ALGO", "NVLSTree"), 37);
     assertTrue(late.containsAll(named));
     assertTrue(late.size() > named.size());
     late.stream().filter(peer -> !named.contains(peer)).forEach(peer -> assertEquals(5, peer % 8));
+  }
+
+  /** The hierarchical way goes to the rank with the same number on the hosts before and behind. */
+  @Test
+  void railsAreConnectedWhereHostsHaveAsManyRanks() {
+    Set<Integer> even = late(peers(4104, 8, Device.Kind.CUDA), Map.of(), 13);
+    assertFalse(even.contains(5) || even.contains(21));
+    assertTrue(even.contains(29));
+    Set<Integer> uneven = late(peers(4103, 8, Device.Kind.CUDA), Map.of(), 13);
+    assertTrue(uneven.contains(5) && uneven.contains(21));
   }
 
   @ParameterizedTest

@@ -169,4 +169,29 @@ class GpuNetCostModelTest {
     assertEquals(Protocol.SIMPLE, choice.protocol());
     assertEquals(3, costs.channels(Operation.ALL_GATHER, choice, 1 << 20));
   }
+
+  /** No GPU has run the kernel yet; those who name it get it, with a time between the others'. */
+  @Test
+  void gpusOfEvenHostsHaveTheHierarchicalWayWhereItIsAskedFor() {
+    RankPlacement even = new RankPlacement(2, 8, true, 4, false);
+    CostModel costs = new GpuNetCostModel(16, even, Optional.empty());
+    for (Operation operation : Operation.collectives()) {
+      assertEquals(
+          Algorithm.HIERARCHICAL.has(operation),
+          costs.algorithms(operation).contains(Algorithm.HIERARCHICAL));
+      assertEquals("", costs.lacks(operation));
+    }
+    double hierarchical =
+        costs.microseconds(
+            Operation.ALL_GATHER, Algorithm.HIERARCHICAL, Protocol.SIMPLE, 256 << 20);
+    assertTrue(hierarchical >= CostModel.ONLY_WHERE_ASKED);
+    double ring =
+        costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, Protocol.SIMPLE, 256 << 20);
+    assertTrue(CostModel.predicted(hierarchical) < ring);
+    AlgorithmFilter named = AlgorithmFilter.parse("Hierarchical", "");
+    AlgorithmChoice choice =
+        new AlgorithmSelector(costs, named)
+            .choose(Operation.ALL_GATHER, 1 << 20, DataType.INT8, RedOp.SUM);
+    assertEquals(Algorithm.HIERARCHICAL, choice.algorithm());
+  }
 }

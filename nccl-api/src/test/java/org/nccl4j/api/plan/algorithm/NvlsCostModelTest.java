@@ -283,10 +283,15 @@ class NvlsCostModelTest {
     for (boolean emulated : new boolean[] {false, true}) {
       CostModel costs = between(emulated, Optional.empty());
       assertEquals(
-          List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.NVLS_TREE),
+          List.of(
+              Algorithm.TREE,
+              Algorithm.RING,
+              Algorithm.ONE_SHOT,
+              Algorithm.HIERARCHICAL,
+              Algorithm.NVLS_TREE),
           costs.overConnections(Operation.ALL_REDUCE));
       assertEquals(
-          List.of(Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.PAT),
+          List.of(Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.PAT, Algorithm.HIERARCHICAL),
           costs.overConnections(Operation.ALL_GATHER));
       AlgorithmChoice choice = new AlgorithmChoice(Algorithm.NVLS_TREE, Protocol.SIMPLE, 1);
       assertEquals(4, costs.channels(Operation.ALL_REDUCE, choice, 1 << 30));

@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda.plan;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.List;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.bind.Offheap;
@@ -104,7 +105,11 @@ public final class CollectivePlans implements AutoCloseable {
         .putInt(KernelLayout.SLICE_BYTES, sliceBytes(work))
         .putInt(KernelLayout.FIRST_CHANNEL, first)
         .putInt(KernelLayout.SIGNATURE, work.signature());
-    putTopology(arguments.bytes(), work, first);
+    if (work.algorithm() == Algorithm.HIERARCHICAL) {
+      putGrid(arguments);
+    } else {
+      putTopology(arguments.bytes(), work, first);
+    }
     if (spec.nRanks() > KernelLayout.INLINE_PEERS) {
       arguments.putLong(KernelLayout.PEER_TABLE, memory.peerTable());
     } else {
@@ -143,6 +148,14 @@ public final class CollectivePlans implements AutoCloseable {
           "PAT among %d ranks with slots of %d bytes a channel; it needs %d"
               .formatted(spec.nRanks(), most(work), leastSlice(work)),
           "use Ring");
+    }
+    if (work.algorithm() == Algorithm.HIERARCHICAL && !hasGrid()) {
+      throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
+          "Hierarchical among ranks on hosts with %s ranks; it needs several hosts with as many"
+                  .formatted(spec.hosts().stream().map(List::size).toList())
+              + " ranks each, more than one",
+          "use Ring or Tree");
     }
     if (work.algorithm().isStraight() && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
       throw new InvalidArgumentException(
@@ -232,6 +245,36 @@ public final class CollectivePlans implements AutoCloseable {
         Tree tree = spec.trees().get((first + channel) % spec.trees().size());
         putTree(arguments, turns ? tree.from(spec.rank(), work.root()) : tree, channel);
       }
+    }
+  }
+
+  private boolean hasGrid() {
+    int most = spec.hosts().get(0).size();
+    return spec.hosts().size() > 1
+        && most > 1
+        && spec.hosts().stream().allMatch(host -> host.size() == most);
+  }
+
+  /** Puts the place among the ranks of hosts, on all channels alike. */
+  private void putGrid(Offheap arguments) {
+    int[] ranks = memory.hostAfterHost();
+    int n = ranks.length;
+    int locals = spec.hosts().get(0).size();
+    int place = indexOf(ranks, spec.rank());
+    int first = place / locals * locals;
+    arguments
+        .putLong(KernelLayout.RING_RANKS, memory.hostAfterHostRanks())
+        .putInt(KernelLayout.HOST_RANKS, locals);
+    ByteBuffer bytes = arguments.bytes();
+    for (int channel = 0; channel < CHANNELS; channel++) {
+      int at = KernelLayout.RANK_BYTES * channel;
+      int before = first + (place - first + locals - 1) % locals;
+      int next = first + (place - first + 1) % locals;
+      bytes.putShort(KernelLayout.RING_INDEX + at, (short) place);
+      bytes.putShort(KernelLayout.RING_PREV + at, (short) ranks[before]);
+      bytes.putShort(KernelLayout.RING_NEXT + at, (short) ranks[next]);
+      bytes.putShort(KernelLayout.TREE_UP + at, (short) ranks[(place + n - locals) % n]);
+      bytes.putShort(KernelLayout.TREE_DOWN + at, (short) ranks[(place + locals) % n]);
     }
   }
 

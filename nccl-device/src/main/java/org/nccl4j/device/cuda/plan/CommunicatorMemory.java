@@ -4,6 +4,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.NativeMemory;
@@ -89,15 +90,20 @@ public final class CommunicatorMemory implements AutoCloseable {
     ByteBuffer tables =
         ByteBuffer.allocateDirect(ConnectionMemory.cellBytes(n)).order(ByteOrder.nativeOrder());
     for (int channel = 0; channel < ConnectionLayout.CHANNELS; channel++) {
-      int[] ring = ring(channel);
-      for (int i = 0; i < n; i++) {
-        tables.putShort(KernelLayout.RANK_BYTES * (channel * n + i), (short) ring[i]);
-      }
+      putRanks(tables, channel, ring(channel));
     }
+    putRanks(tables, ConnectionLayout.CHANNELS, hostAfterHost());
     for (int peer = 0; peer < n; peer++) {
       putPeer(tables, ringBytes + peer * KernelLayout.PEER_BYTES, peer);
     }
     return tables;
+  }
+
+  private static void putRanks(ByteBuffer tables, int row, int[] ranks) {
+    for (int i = 0; i < ranks.length; i++) {
+      int at = KernelLayout.RANK_BYTES * (row * ranks.length + i);
+      tables.putShort(at, (short) ranks[i]);
+    }
   }
 
   private void giveCell() {
@@ -111,6 +117,11 @@ public final class CommunicatorMemory implements AutoCloseable {
     return spec.ring().get(channel % spec.ring().size());
   }
 
+  /** All ranks, host after host. */
+  int[] hostAfterHost() {
+    return spec.hosts().stream().flatMap(List::stream).mapToInt(Integer::intValue).toArray();
+  }
+
   /** True if all channels have the same one. */
   boolean hasOneRing() {
     return spec.ring().stream().allMatch(ring -> Arrays.equals(ring, ring(0)));
@@ -121,6 +132,11 @@ public final class CommunicatorMemory implements AutoCloseable {
     return cell == null
         ? 0
         : cell.address() + (long) KernelLayout.RANK_BYTES * first * spec.nRanks();
+  }
+
+  /** Returns the address of the ranks host after host. */
+  long hostAfterHostRanks() {
+    return ringRanks(ConnectionLayout.CHANNELS);
   }
 
   long peerTable() {

@@ -58,9 +58,9 @@ public final class ConnectionMemory implements AutoCloseable {
     return ConnectionLayout.CHANNELS * KernelLayout.STEPS_BYTES;
   }
 
-  /** Returns the bytes of a communicator's rings. */
+  /** Returns the bytes of a communicator's rings, and of its ranks host after host behind them. */
   static int ringBytes(int nRanks) {
-    return aligned(ConnectionLayout.CHANNELS * nRanks * KernelLayout.RANK_BYTES);
+    return aligned((ConnectionLayout.CHANNELS + 1) * nRanks * KernelLayout.RANK_BYTES);
   }
 
   /** Returns the bytes of a communicator's rings and peers, which precede the count of claims. */

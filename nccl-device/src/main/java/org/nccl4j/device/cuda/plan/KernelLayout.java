@@ -82,6 +82,7 @@ public final class KernelLayout {
   public static final int N_CHANNELS = 104;
   public static final int SLICE_BYTES = 108;
   public static final int FIRST_CHANNEL = 112;
+  public static final int HOST_RANKS = 116;
   public static final int RING_INDEX = 1400;
   public static final int RING_PREV = 1528;
   public static final int RING_NEXT = 1656;

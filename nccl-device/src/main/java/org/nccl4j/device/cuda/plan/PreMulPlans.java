@@ -40,7 +40,7 @@ public final class PreMulPlans {
   /** True if an algorithm has steps that scale what a rank reads of its own. */
   public static boolean has(Algorithm algorithm) {
     return switch (algorithm) {
-      case TREE, RING, ONE_SHOT, PAT -> true;
+      case TREE, RING, ONE_SHOT, PAT, HIERARCHICAL -> true;
       default -> false;
     };
   }
@@ -88,7 +88,7 @@ public final class PreMulPlans {
           ErrorId.ALGORITHM,
           "%s has no pre-multiplied sum by %s"
               .formatted(work.operation().label(), work.algorithm().label()),
-          "use Ring, Tree, OneShot or PAT");
+          "use Ring, Tree, OneShot, PAT or Hierarchical");
     }
   }
 

@@ -68,7 +68,7 @@ public class LayoutTest {
     put("MORE_CALLS", "NCCL4J_MORE_CALLS");
     fields(collective, "", "send", "recv", "bytes", "ringRanks", "peerTable", "collective");
     fields(collective, "", "algorithm", "root", "nChannels", "sliceBytes", "firstChannel");
-    fields(collective, "", "peers");
+    fields(collective, "", "hostRanks", "peers");
     put("OPERATOR", "offsetof(nccl4jCollectiveArguments, op)");
     fields(collective, "", "ringIndex", "ringPrev", "ringNext", "treeUp", "treeDown");
     put("TREE_CHILDREN", "NCCL4J_TREE_CHILDREN");
@@ -108,7 +108,7 @@ public class LayoutTest {
     List<Algorithm> inKernels =
         Operation.collectives().stream()
             .flatMap(operation -> Algorithm.overConnections(operation, /* all= */ true).stream())
-            .flatMap(algorithm -> Stream.of(algorithm, Algorithm.PAT))
+            .flatMap(algorithm -> Stream.of(algorithm, Algorithm.PAT, Algorithm.HIERARCHICAL))
             .distinct()
             .sorted()
             .toList();

@@ -5,11 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.io.ByteArrayOutputStream;
-import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -26,15 +22,12 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.device.cuda.HostKernels;
-import org.nccl4j.device.cuda.NativeBuild;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -120,58 +113,9 @@ class ManyRanksPlansTest extends AgainstFakeCuda {
     return ((CudaKernelPlan) of.prepare(work)).arguments();
   }
 
-  private static ByteBuffer ringTable(Offheap arguments, int n) {
-    int bytes = ConnectionLayout.CHANNELS * n * KernelLayout.RANK_BYTES;
-    return NativeMemory.buffer(arguments.getLong(KernelLayout.RING_RANKS), bytes)
-        .order(ByteOrder.nativeOrder());
-  }
-
-  /** A file for each work: the arguments and rings of all ranks, each of its own communicator. */
-  private static List<Path> plans(List<CollectiveWork> works) throws IOException {
-    Random random = new Random(SEED);
-    List<int[]> rings = List.of(ring(RANKS, random), ring(RANKS, random));
-    List<ByteArrayOutputStream> all =
-        works.stream().map(work -> new ByteArrayOutputStream()).toList();
-    for (int rank = 0; rank < RANKS; rank++) {
-      try (KernelCommunicator one = device().createKernelCommunicator(spec(rank, RANKS, rings))) {
-        for (int work = 0; work < works.size(); work++) {
-          Offheap arguments = arguments(one, works.get(work));
-          ByteBuffer ofRings = ringTable(arguments, RANKS);
-          byte[] bytes = new byte[KernelLayout.COLLECTIVE_BYTES + ofRings.remaining()];
-          arguments.bytes().get(0, bytes, 0, KernelLayout.COLLECTIVE_BYTES);
-          ofRings.get(bytes, KernelLayout.COLLECTIVE_BYTES, ofRings.remaining());
-          all.get(work).writeBytes(bytes);
-        }
-      }
-    }
-    List<Path> files = new ArrayList<>();
-    for (ByteArrayOutputStream each : all) {
-      files.add(Files.write(Files.createTempFile(folder, "plans", ""), each.toByteArray()));
-    }
-    return files;
-  }
-
-  private static HostKernels schedules() throws IOException {
-    HostKernels kernels =
-        HostKernels.in(
-                folder,
-                "pat",
-                "ring.cuh",
-                "tree.cuh",
-                "share.cuh",
-                "step.cuh",
-                "layout.h",
-                "algorithms.h")
-            .with("schedule");
-    NativeBuild.schedules(folder);
-    kernels.compile("schedule_ranks.cc", "schedule_ranks", "-O1");
-    return kernels;
-  }
-
   /** All ranks' kernels find their neighbours, and their places in the data. */
   @Test
   void schedulesOfMoreThan255RanksAreRight() throws Exception {
-    HostKernels kernels = schedules();
     List<CollectiveWork> works =
         List.of(
             work(Operation.ALL_REDUCE, Algorithm.RING, COUNT),
@@ -180,10 +124,9 @@ class ManyRanksPlansTest extends AgainstFakeCuda {
             work(Operation.REDUCE_SCATTER, Algorithm.RING, 20),
             work(Operation.BROADCAST, Algorithm.RING, 100),
             work(Operation.REDUCE, Algorithm.RING, 100));
-    for (Path plans : plans(works)) {
-      String said = kernels.run("schedule_ranks", List.of(plans.toString(), Long.toString(SEED)));
-      assertTrue(said.matches("[1-9][0-9]+ steps"), said + ", seed " + SEED);
-    }
+    Random random = new Random(SEED);
+    List<int[]> rings = List.of(ring(RANKS, random), ring(RANKS, random));
+    ScheduleRanks.in(folder, device()).run(works, RANKS, rank -> spec(rank, RANKS, rings), SEED);
   }
 
   /** The last rank of as many as there can be: its number is below that of no rank. */
@@ -207,7 +150,7 @@ class ManyRanksPlansTest extends AgainstFakeCuda {
             inChain ? last - 1 : KernelLayout.NONE,
             arguments.getShort(KernelLayout.TREE_DOWN + at));
       }
-      ByteBuffer table = ringTable(arguments, MOST);
+      ByteBuffer table = ScheduleRanks.table(arguments, ConnectionLayout.CHANNELS, MOST);
       int lastOfLast = (ConnectionLayout.CHANNELS * MOST - 1) * KernelLayout.RANK_BYTES;
       assertEquals(6, table.getShort(lastOfLast));
       assertEquals(last, table.getShort((last - 7) * KernelLayout.RANK_BYTES) & 0xffff);

@@ -202,7 +202,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
           work(Operation.ALL_REDUCE, algorithm, DataType.FLOAT32),
           twice,
           "no pre-multiplied sum by " + algorithm.label(),
-          "use Ring, Tree, OneShot or PAT");
+          "use Ring, Tree, OneShot, PAT or Hierarchical");
     }
     assertTrue(ranks.communicators().get(1).reducesByOperator(Algorithm.ONE_SHOT));
     assertTrue(ranks.communicators().get(1).reducesByOperator(Algorithm.PAT));
@@ -211,7 +211,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
         work(Operation.ALL_GATHER, Algorithm.RING, DataType.FLOAT32),
         twice,
         "no pre-multiplied sum",
-        "use Ring, Tree, OneShot or PAT");
+        "use Ring, Tree, OneShot, PAT or Hierarchical");
   }
 
   @Test
