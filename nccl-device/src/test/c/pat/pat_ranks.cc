@@ -67,6 +67,7 @@ struct Block {
   std::vector<Recorder> lanes;
   u64 next = 0;
   u64 sent[kLanes] = {}, received[kLanes] = {};
+  Channel* wires[kLanes] = {};  // by entry, once looked up
   int depth = 0;
 };
 
@@ -108,21 +109,22 @@ int main(int, char** arguments) {
         Recorder recorder{lane, {}};
         pat(recorder, a, channel);
         if (lane > 0 && recorder.steps.size() != block.lanes[0].steps.size()) fail("threads differ", rank);
-        block.lanes.push_back(recorder);
+        block.lanes.push_back(std::move(recorder));
       }
-      blocks.push_back(block);
+      blocks.push_back(std::move(block));
     }
   }
   const int levels = PatTrees(n, 0).levels;
   std::map<std::vector<int>, Channel> wires;  // from, to, channel
-  auto wire = [&](const Block& b, int entry) -> Channel& {
+  auto wire = [&](Block& b, int entry) -> Channel& {
+    if (b.wires[entry] != nullptr) return *b.wires[entry];
     const int peer = patPeer(args[b.rank].comm, entry, levels, !kCombines);
     if (peer < 0 || peer >= n || peer == b.rank) fail("no such peer", b.rank);
     Channel& w = entry < levels ? wires[{peer, b.rank, b.channel}] : wires[{b.rank, peer, b.channel}];
     for (auto& slot : w.slots) slot.resize(slice);
-    return w;
+    return *(b.wires[entry] = &w);  // a map moves nothing
   };
-  for (const Block& b : blocks)
+  for (Block& b : blocks)
     for (int lane = 0; lane < levels; lane++)
       if (b.lanes[lane].reminds) wire(b, lane).untold = 0;
   int longest = 0;
@@ -207,15 +209,18 @@ int main(int, char** arguments) {
     b.next++;
     return true;
   };
+  std::vector<Block*> order;
+  for (Block& b : blocks) order.push_back(&b);
   for (bool moved = true; moved;) {
     moved = false;
-    std::shuffle(blocks.begin(), blocks.end(), random);
-    for (Block& b : blocks) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (Block* at : order) {
+      Block& b = *at;
       const int most = 1 + random() % 40;
       for (int i = 0; i < most && b.next < b.lanes[0].steps.size() && run(b); i++) moved = true;
     }
   }
-  for (const Block& b : blocks) {
+  for (Block& b : blocks) {
     if (b.next < b.lanes[0].steps.size()) fail("waits for ever", b.rank);
     for (int lane = 0; lane < levels; lane++)
       if (wire(b, lane).tail != b.received[lane]) fail("messages are left", b.rank);
