@@ -17,31 +17,40 @@ final class Deadline {
 
   private static final long PAUSE_NANOS = 50_000;
 
+  /** Between looks at what may have leaked, each of which collects garbage. */
+  private static final long LONGEST_PAUSE_NANOS = 2_000_000_000L;
+
   private Deadline() {}
 
   /** Waits for data that another thread or process has stored already. */
   static void awaitData(BooleanSupplier seen, Supplier<String> missing) {
-    await(DATA_SECONDS, seen, missing);
+    await(DATA_SECONDS, PAUSE_NANOS, seen, missing);
   }
 
   static void await(BooleanSupplier done, Supplier<String> missing) {
-    await(SECONDS, done, missing);
+    await(SECONDS, PAUSE_NANOS, done, missing);
   }
 
-  /** Waits for threads that close their resources soon after they were told to. */
+  /**
+   * Waits for threads that close their resources soon after they were told to. Pauses grow: what is
+   * not gone at once is seldom gone a moment later.
+   */
   static void awaitEnd(BooleanSupplier gone, Supplier<String> left) {
-    await(END_SECONDS, gone, left);
+    await(END_SECONDS, LONGEST_PAUSE_NANOS, gone, left);
   }
 
-  private static void await(long seconds, BooleanSupplier done, Supplier<String> missing) {
+  private static void await(
+      long seconds, long longestPause, BooleanSupplier done, Supplier<String> missing) {
     long start = System.nanoTime();
+    long pause = PAUSE_NANOS;
     while (!done.getAsBoolean()) {
       Expect.that(
           System.nanoTime() - start < TimeUnit.SECONDS.toNanos(seconds),
           "not within %d s: %s",
           seconds,
           missing.get());
-      Patience.sleep(PAUSE_NANOS);
+      Patience.sleep(pause);
+      pause = Math.min(2 * pause, longestPause);
     }
   }
 }
