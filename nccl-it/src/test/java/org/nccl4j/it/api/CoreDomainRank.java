@@ -205,9 +205,6 @@ public final class CoreDomainRank {
 
   private void expect(DeviceMemory memory, IntToDoubleFunction value) {
     stream.synchronize();
-    float[] got = Ranks.floats(memory);
-    for (int i = 0; i < got.length; i++) {
-      assertEquals((float) value.applyAsDouble(i), got[i], way + ", element " + i);
-    }
+    Ranks.assertFloats(value, Ranks.floats(memory), way);
   }
 }

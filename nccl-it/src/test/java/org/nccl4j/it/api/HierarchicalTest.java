@@ -46,10 +46,7 @@ class HierarchicalTest {
 
   private static void expect(DeviceStream stream, DeviceMemory memory, IntToDoubleFunction value) {
     stream.synchronize();
-    float[] got = Ranks.floats(memory);
-    for (int i = 0; i < got.length; i++) {
-      assertEquals((float) value.applyAsDouble(i), got[i], "element " + i);
-    }
+    Ranks.assertFloats(value, Ranks.floats(memory), "data");
   }
 
   /** Sizes of no element, one, fewer than ranks, odd ones, and of many steps. */

@@ -72,10 +72,7 @@ class OperationsTest {
 
   private static void expect(DeviceStream stream, DeviceMemory memory, IntToDoubleFunction value) {
     stream.synchronize();
-    float[] got = Ranks.floats(memory);
-    for (int i = 0; i < got.length; i++) {
-      assertEquals((float) value.applyAsDouble(i), got[i], "element " + i);
-    }
+    Ranks.assertFloats(value, Ranks.floats(memory), "data");
   }
 
   @Test

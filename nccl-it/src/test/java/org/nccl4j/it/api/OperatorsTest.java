@@ -108,17 +108,11 @@ class OperatorsTest {
                 DeviceMemory out = Ranks.floats(count, i -> 0)) {
               comm.allReduce(data, out, count, F32, greatest, stream);
               stream.synchronize();
-              float[] got = Ranks.floats(out);
-              for (int i = 0; i < count; i++) {
-                assertEquals(-9 - i, got[i], "element " + i);
-              }
+              Ranks.assertFloats(i -> -9 - i, Ranks.floats(out), "greatest");
               ReductionOperator scaled = ReductionOperator.preMulSum(F32, rank + 0.5);
               comm.allReduce(ones, out, count, F32, scaled, stream);
               stream.synchronize();
-              got = Ranks.floats(out);
-              for (int i = 0; i < count; i++) {
-                assertEquals(4.5f * (1 + i % 4), got[i], "element " + i);
-              }
+              Ranks.assertFloats(i -> 4.5f * (1 + i % 4), Ranks.floats(out), "scaled");
             }
           });
     }

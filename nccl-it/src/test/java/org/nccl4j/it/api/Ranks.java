@@ -1,5 +1,7 @@
 package org.nccl4j.it.api;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
@@ -150,6 +152,16 @@ final class Ranks implements AutoCloseable {
     float[] out = new float[(int) memory.size() / 4];
     data.flip().asFloatBuffer().get(out);
     return out;
+  }
+
+  /** Compares every element, and describes the first that is wrong. */
+  static void assertFloats(IntToDoubleFunction expected, float[] got, String what) {
+    for (int i = 0; i < got.length; i++) {
+      float due = (float) expected.applyAsDouble(i);
+      if (Float.compare(due, got[i]) != 0) {
+        assertEquals(due, got[i], what + ", element " + i);
+      }
+    }
   }
 
   @Override

@@ -70,18 +70,15 @@ class RootedTreeTest {
             for (int root = 0; root < n; root++) {
               comm.broadcast(in, out, count, DataType.FLOAT32, root, stream);
               stream.synchronize();
-              float[] got = Ranks.floats(out);
-              for (int i = 0; i < count; i++) {
-                assertEquals(root * 10 + i % 7, got[i], "element " + i + " of root " + root);
-              }
+              int from = root * 10;
+              Ranks.assertFloats(i -> from + i % 7, Ranks.floats(out), "root " + root);
               comm.reduce(in, out, count, DataType.FLOAT32, RedOp.SUM, root, stream);
               stream.synchronize();
-              got = Ranks.floats(out);
               float sum = 10f * n * (n - 1) / 2;
-              for (int i = 0; i < count; i++) {
-                float expected = rank == root ? sum + n * (i % 7) : (root * 10 + i % 7);
-                assertEquals(expected, got[i], "element " + i + " of root " + root);
-              }
+              Ranks.assertFloats(
+                  rank == root ? i -> sum + n * (i % 7) : i -> from + i % 7,
+                  Ranks.floats(out),
+                  "root " + root);
             }
             // In place: the last root's data go to all, and all sums to the first rank.
             comm.broadcast(in, in, count, DataType.FLOAT32, n - 1, stream);
