@@ -60,8 +60,12 @@ final class Buffers implements AutoCloseable {
   boolean edgesAreIntact() {
     ByteBuffer all = ByteBuffer.allocate((int) recvOwner.size());
     recvOwner.read(0, all);
-    for (int i = 0; i < all.capacity(); i++) {
-      if ((i < begin || i >= end) && all.get(i) != POISON) {
+    return isPoison(all, 0, (int) begin) && isPoison(all, (int) end, all.capacity());
+  }
+
+  private static boolean isPoison(ByteBuffer all, int from, int to) {
+    for (int i = from; i < to; i++) {
+      if (all.get(i) != POISON) {
         return false;
       }
     }

@@ -459,19 +459,25 @@ class CollectiveKernelTest {
     }
     ranks.streams.forEach(DeviceStream::isIdle);
     ranks.streams.forEach(DeviceStream::synchronize);
+    // All ranks get the same of an all-reduce.
+    int[] sums =
+        work.operation() == Operation.ALL_REDUCE
+            ? elements.expected(0, (int) work.count())
+            : new int[0];
     for (int rank = 0; rank < ranks.n; rank++) {
-      String what = work + (inPlace ? " in place" : "") + ", rank " + rank + ", seed " + seed;
-      assertEquals(-1, firstWrong(work, elements, rank, ranks.n, buffers.get(rank)), what);
-      assertTrue(buffers.get(rank).edgesAreIntact(), what);
+      String place = (inPlace ? " in place" : "") + ", rank " + rank + ", seed " + seed;
+      int wrong = firstWrong(work, elements, sums, rank, ranks.n, buffers.get(rank));
+      assertEquals(-1, wrong, () -> work + place);
+      assertTrue(buffers.get(rank).edgesAreIntact(), () -> work + place);
       buffers.get(rank).close();
     }
   }
 
   private static int firstWrong(
-      CollectiveWork work, Elements elements, int rank, int n, Buffers buffers) {
+      CollectiveWork work, Elements elements, int[] sums, int rank, int n, Buffers buffers) {
     ByteBuffer data = buffers.received();
     return switch (work.operation()) {
-      case ALL_REDUCE -> elements.firstWrong(data, 0);
+      case ALL_REDUCE -> elements.firstWrong(data, sums);
       case REDUCE -> rank == work.root() ? elements.firstWrong(data, 0) : -1;
       case REDUCE_SCATTER -> elements.firstWrong(data, rank * work.count());
       case BROADCAST -> elements.firstWrongCopy(data, work.root(), 0);

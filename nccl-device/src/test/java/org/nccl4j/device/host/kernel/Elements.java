@@ -2,6 +2,7 @@ package org.nccl4j.device.host.kernel;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.numeric.Bfloat16;
@@ -58,11 +59,24 @@ record Elements(DataType type, RedOp op, int ranks, long seed) {
     return out.flip();
   }
 
+  /** The results at some places from one on. */
+  int[] expected(long from, int count) {
+    int[] all = new int[count];
+    Arrays.setAll(all, i -> expected(from + i));
+    return all;
+  }
+
   /** The first place at which data are not the combination, or -1. */
   int firstWrong(ByteBuffer data, long from) {
+    return firstWrong(data, expected(from, data.remaining() / type.bytes()));
+  }
+
+  /** The first place at which data are not what was expected of the same places, or -1. */
+  int firstWrong(ByteBuffer data, int[] expected) {
     data.order(ByteOrder.nativeOrder());
+    double tolerance = tolerance();
     for (int i = 0; data.hasRemaining(); i++) {
-      if (Math.abs(get(type, data) - expected(from + i)) > tolerance()) {
+      if (Math.abs(get(type, data) - expected[i]) > tolerance) {
         return i;
       }
     }
