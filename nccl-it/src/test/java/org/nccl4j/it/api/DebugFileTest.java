@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.DebugLog;
-import org.nccl4j.it.perf.rank.JavaCommand;
+import org.nccl4j.it.cli.Main;
 
 /** The effect of NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE on a program's log. */
 @Timeout(600)
@@ -24,22 +24,9 @@ class DebugFileTest {
 
   /** A program with two ranks; what it says goes to a file beside the log. */
   private Process start(String name, Map<String, String> settings) throws Exception {
-    List<String> command =
-        JavaCommand.of(
-            "perf",
-            "all_reduce",
-            "-t",
-            "2",
-            "-b",
-            "8",
-            "-e",
-            "8",
-            "-n",
-            "1",
-            "-w",
-            "0",
-            "--jit-warmup",
-            "0");
+    List<String> command = RankJvm.command();
+    command.addAll(List.of(Main.class.getName(), "perf", "all_reduce", "-t", "2"));
+    command.addAll(List.of("-b", "8", "-e", "8", "-n", "1", "-w", "0", "--jit-warmup", "0"));
     File output = directory.resolve(name + ".output").toFile();
     ProcessBuilder builder =
         new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output);

@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -84,18 +83,10 @@ class EarlyCloseTest {
   @Test
   void whoWaitsForAnotherProcessFails() throws Exception {
     UniqueId id = UniqueId.create();
+    List<String> command = RankJvm.command();
+    command.addAll(List.of(ClosingRank.class.getName(), id.toString()));
     Process other =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
-                "-cp",
-                ChaosRank.classPath(),
-                ClosingRank.class.getName(),
-                id.toString())
-            .inheritIO()
-            .redirectInput(ProcessBuilder.Redirect.PIPE)
-            .start();
+        new ProcessBuilder(command).inheritIO().redirectInput(ProcessBuilder.Redirect.PIPE).start();
     try (Communicator communicator = Communicator.initRank(2, id, 0, Devices.host(), PATIENT);
         DeviceStream stream = communicator.device().createStream();
         DeviceMemory data = Ranks.floats(16, i -> 1)) {

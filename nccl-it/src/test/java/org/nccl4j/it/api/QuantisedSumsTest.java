@@ -97,17 +97,10 @@ class QuantisedSumsTest {
     List<Process> processes = new ArrayList<>();
     try {
       for (int rank = 0; rank < ExpertRank.RANKS; rank++) {
-        ProcessBuilder process =
-            new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                ChaosRank.classPath(),
-                QuantisedRank.class.getName(),
-                Integer.toString(rank),
-                id.toString(),
-                Long.toString(SEED));
-        processes.add(process.inheritIO().start());
+        List<String> command = RankJvm.command();
+        command.addAll(List.of(QuantisedRank.class.getName(), Integer.toString(rank)));
+        command.addAll(List.of(id.toString(), Long.toString(SEED)));
+        processes.add(new ProcessBuilder(command).inheritIO().start());
       }
       for (Process process : processes) {
         assertTrue(process.waitFor(300, TimeUnit.SECONDS), "a rank does not end");
