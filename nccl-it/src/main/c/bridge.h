@@ -45,7 +45,7 @@
   M(multicastAddress, "(JJ)J")                                \
   M(put, "(JJJJJJJ)I")                                        \
   M(signal, "(JIJ)I")                                         \
-  M(waitSignal, "(J[IJ)I")                                    \
+  M(waitSignal, "(JJIJ)I")                                    \
   M(parameter, "(Ljava/lang/String;[Ljava/lang/String;)I")    \
   M(parameters, "()[Ljava/lang/String;")
 

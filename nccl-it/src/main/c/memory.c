@@ -163,14 +163,8 @@ API(ncclResult_t, ncclWaitSignal,
     pairs[2 * i] = signalDescs[i].opCnt;
     pairs[2 * i + 1] = signalDescs[i].peer;
   }
-  JNIEnv* env = enter_frame();
-  if (!env) return ncclSystemError;
-  jintArray passed = (*env)->NewIntArray(env, 2 * nDesc);
-  ncclResult_t result = ncclSystemError;
-  if (passed) {
-    (*env)->SetIntArrayRegion(env, passed, 0, 2 * nDesc, pairs);
-    result = result_of(env, CALL(env, Int, waitSignal, handle_of(comm), passed, handle_of(stream)));
-  }
-  leave_frame(env);
-  return result;
+  JNIEnv* env = enter();
+  return env ? result_of(env, CALL(env, Int, waitSignal, handle_of(comm), handle_of(pairs), (jint)nDesc,
+                                   handle_of(stream)))
+             : ncclSystemError;
 }

@@ -39,7 +39,10 @@ public final class GroupScope {
   private final List<CollectiveCalls.Meeting> meetings = new ArrayList<>();
 
   /** Puts, signals and waits, in the order of their calls. */
-  private List<OneSidedLaunch> oneSided = new ArrayList<>();
+  private OneSidedBatch oneSided = new OneSidedBatch();
+
+  /** That of the group before this one, for reuse; null while that group is launched. */
+  private OneSidedBatch spareOneSided;
 
   private int depth;
 
@@ -76,12 +79,8 @@ public final class GroupScope {
     if (held != null) {
       return held.operation().key() + " of " + held.dispatcher().who();
     }
-    for (OneSidedLaunch each : oneSided) {
-      if (each.stream() == stream) {
-        return each.name();
-      }
-    }
-    return null;
+    OneSidedCall call = oneSided.heldFor(stream);
+    return call == null ? null : call.name();
   }
 
   /** Begins a group, or a level of one. */
@@ -182,7 +181,6 @@ public final class GroupScope {
   private void forget() {
     batch.clear();
     meetings.clear();
-    oneSided.forEach(OneSidedLaunch::end);
     oneSided.clear();
     failure = null;
   }
@@ -393,19 +391,27 @@ public final class GroupScope {
     return batch.next();
   }
 
-  /** Keeps a put, a signal or a wait for its end, which ends its leases. */
-  void keep(OneSidedLaunch call) {
-    oneSided.add(call);
+  /** A put, a signal or a wait that is launched at its end, to be set and then kept. */
+  @HotPath
+  OneSidedCall nextOneSided() {
+    return oneSided.next();
+  }
+
+  /** Keeps the call that was set last for its end, which ends the call's leases. */
+  @HotPath
+  void keepOneSided() {
+    OneSidedCall call = oneSided.next();
+    Task.lease(call.source(), null, null, call.stream());
+    oneSided.keep();
   }
 
   /** Launches the group. Calls that the launch makes on this thread may open groups too. */
   private void launch() {
     List<CollectiveCalls.Meeting> met = meetings.isEmpty() ? List.of() : List.copyOf(meetings);
     meetings.clear();
-    List<OneSidedLaunch> puts = oneSided.isEmpty() ? List.of() : oneSided;
-    if (!puts.isEmpty()) {
-      oneSided = new ArrayList<>();
-    }
+    OneSidedBatch puts = oneSided;
+    oneSided = spareOneSided == null ? new OneSidedBatch() : spareOneSided;
+    spareOneSided = null;
     GroupTasks now = batch;
     batch = spare == null ? new GroupTasks() : spare;
     spare = null;
@@ -415,15 +421,14 @@ public final class GroupScope {
       if (!met.isEmpty()) {
         CollectiveCalls.run(met);
       }
-      if (puts.isEmpty()) {
+      if (puts.size() == 0) {
         now.launch();
       } else {
         launch(puts, now);
       }
     } finally {
-      if (!puts.isEmpty()) {
-        puts.forEach(OneSidedLaunch::end);
-      }
+      puts.clear();
+      spareOneSided = puts;
       now.clear();
       spare = now;
     }
@@ -434,14 +439,19 @@ public final class GroupScope {
    * the first error after everything that can be launched has been. One that cannot be, since its
    * communicator has failed or its window is deregistered, leaves out all.
    */
-  private static void launch(List<OneSidedLaunch> puts, GroupTasks others) {
-    puts.forEach(OneSidedLaunch::check);
+  private static void launch(OneSidedBatch puts, GroupTasks others) {
+    puts.check();
     others.checkAccepts();
     Throwable failure = null;
-    for (OneSidedLaunch each : puts) {
-      failure = DeviceBatch.with(failure, GroupTasks.launch(each::launch));
+    for (int each = 0; each < puts.size(); each++) {
+      failure = DeviceBatch.with(failure, puts.launch(each));
     }
-    puts.forEach(each -> each.stream().startNow()); // the thread may drive ranks that wait
-    DeviceBatch.rethrow(DeviceBatch.with(failure, GroupTasks.launch(others::launch)));
+    puts.startStreams();
+    try {
+      others.launch();
+    } catch (RuntimeException | Error e) {
+      failure = DeviceBatch.with(failure, e);
+    }
+    DeviceBatch.rethrow(failure);
   }
 }

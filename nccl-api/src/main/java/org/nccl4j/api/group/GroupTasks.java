@@ -263,7 +263,7 @@ final class GroupTasks {
   }
 
   /** Runs a launch; returns its error, or null. */
-  static Throwable launch(Runnable part) {
+  private static Throwable launch(Runnable part) {
     try {
       part.run();
       return null;

@@ -1,12 +1,10 @@
 package org.nccl4j.api.group;
 
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Arrays;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
-import java.util.stream.Collectors;
 import org.nccl4j.api.launch.Launcher;
-import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.api.window.WindowRegistry;
@@ -14,6 +12,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
@@ -21,19 +20,28 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.support.PerThread;
 import org.nccl4j.operation.Operation;
 
 /**
  * One rank's puts, signals and waits: checked, and launched at once, or at the end of the thread's
  * group. Any thread.
  */
-public final class OneSidedCalls {
+public final class OneSidedCalls implements OneSidedCall.Owner {
+  private static final int KNOWN_WAITS = 16;
+
+  /** The calls outside groups. */
+  private static final PerThread<OneSidedCall> ALONE = new PerThread<>(OneSidedCall::new);
+
   private final String name;
   private final int rank;
   private final WindowRegistry windows;
   private final KernelCommunicator kernels;
   private final Launcher launcher;
+  private final OneSidedPlans plans;
+
+  /** The waits that were called last, which calls with the same signals share. Any thread. */
+  private volatile AwaitedSignals[] waits = {};
 
   /**
    * The calls of one rank.
@@ -51,9 +59,11 @@ public final class OneSidedCalls {
     this.windows = windows;
     this.kernels = kernels;
     this.launcher = launcher;
+    this.plans = new OneSidedPlans(kernels);
   }
 
   /** Writes into a rank's window and signals it. */
+  @HotPath
   public void put(
       DeviceMemory source,
       long count,
@@ -63,20 +73,21 @@ public final class OneSidedCalls {
       long offset,
       DeviceStream stream) {
     try {
-      launchPut(source, count, type, peer, window, offset, stream);
+      checkPut(source, count, type, peer, window, offset);
+      begin(next(Operation.PUT_SIGNAL, peer, stream).writes(source, count, type, window, offset));
     } catch (RuntimeException e) {
       throw GroupScope.failed(e);
     }
   }
 
-  private void launchPut(
+  @HotPath
+  private void checkPut(
       DeviceMemory source,
       long count,
       DataType type,
       int peer,
       RegisteredWindow window,
-      long offset,
-      DeviceStream stream) {
+      long offset) {
     String what = "putSignal";
     checkPeer(what, peer);
     checkWindow(window);
@@ -97,16 +108,9 @@ public final class OneSidedCalls {
           "stay inside the peer's window");
     }
     checkSource(what, source, count, type);
-    new Call(
-            Operation.PUT_SIGNAL,
-            put(peer, source, window, offset, count * type.bytes()),
-            new Shape(peer, count, type),
-            count == 0 ? null : source,
-            window,
-            stream)
-        .begin();
   }
 
+  @HotPath
   private void checkWindow(RegisteredWindow window) {
     if (!windows.has(window)) {
       throw new InvalidUsageException(
@@ -117,6 +121,7 @@ public final class OneSidedCalls {
     }
   }
 
+  @HotPath
   private void checkSource(String what, DeviceMemory source, long count, DataType type) {
     if (count == 0) {
       return;
@@ -144,214 +149,184 @@ public final class OneSidedCalls {
     }
   }
 
-  private OneSidedWork put(
-      int peer, DeviceMemory source, RegisteredWindow window, long offset, long bytes) {
-    LsaTeam team = windows.team();
-    return team.has(peer)
-        ? new OneSidedWork.Put(
-            peer - team.first(), source, window == null ? null : window.view(), offset, bytes)
-        : new OneSidedWork.RemotePut(
-            peer, source, window == null ? 0 : window.number(), offset, bytes);
-  }
-
   /** Signals a rank. */
+  @HotPath
   public void signal(int peer, DeviceStream stream) {
     try {
       checkPeer("signal", peer);
-      new Call(
-              Operation.SIGNAL,
-              put(peer, null, null, 0, 0),
-              new Shape(peer, 0, DataType.INT8),
-              null,
-              null,
-              stream)
-          .begin();
+      begin(next(Operation.SIGNAL, peer, stream));
     } catch (RuntimeException e) {
       throw GroupScope.failed(e);
     }
   }
 
   /** Waits for signals. */
+  @HotPath
   public void await(Map<Integer, Integer> signals, DeviceStream stream) {
     try {
-      launchWait(signals, stream);
+      if (!signals.isEmpty()) {
+        AwaitedSignals awaited = awaited(signals);
+        begin(next(Operation.WAIT_SIGNAL, awaited.peer(0), stream).awaits(awaited));
+      }
     } catch (RuntimeException e) {
       throw GroupScope.failed(e);
     }
   }
 
-  private void launchWait(Map<Integer, Integer> signals, DeviceStream stream) {
-    LsaTeam team = windows.team();
-    List<OneSidedWork.Awaited> awaited = new ArrayList<>();
-    List<OneSidedWork.RemoteAwaited> remote = new ArrayList<>();
+  /** The signals of a wait, as an earlier one had them if it is known. */
+  @HotPath
+  private AwaitedSignals awaited(Map<Integer, Integer> signals) {
+    AwaitedSignals[] known = waits;
+    for (AwaitedSignals each : known) {
+      if (each.isFor(signals)) {
+        for (int peer = 0; peer < each.size(); peer++) {
+          checkPeer("waitSignal", each.peer(peer));
+        }
+        return each;
+      }
+    }
+    return newWait(signals);
+  }
+
+  private AwaitedSignals newWait(Map<Integer, Integer> signals) {
     signals.forEach(
         (peer, count) -> {
+          if (peer == null) {
+            throw wrongPeer("waitSignal", null);
+          }
           checkPeer("waitSignal", peer);
           if (count == null || count < 1) {
             throw wrong(
                 "waitSignal", ErrorId.COUNT, count + " signals are awaited", "wait for 1 or more");
           }
-          if (team.has(peer)) {
-            awaited.add(new OneSidedWork.Awaited(peer - team.first(), count));
-          } else {
-            remote.add(new OneSidedWork.RemoteAwaited(peer, count));
-          }
         });
-    if (!signals.isEmpty()) {
-      int first = signals.keySet().iterator().next();
-      new Call(
-              Operation.WAIT_SIGNAL,
-              new OneSidedWork.Wait(List.copyOf(awaited), List.copyOf(remote)),
-              new Shape(first, 0, DataType.INT8),
-              null,
-              null,
-              stream)
-          .begin();
+    AwaitedSignals made = AwaitedSignals.of(signals, windows.team());
+    synchronized (this) {
+      AwaitedSignals[] more = Arrays.copyOf(waits, Math.min(KNOWN_WAITS, waits.length + 1));
+      System.arraycopy(waits, 0, more, 1, more.length - 1);
+      more[0] = made;
+      waits = more;
     }
+    return made;
   }
 
-  /**
-   * Arguments of an operation, for the record.
-   *
-   * @param peer the first, of several
-   */
-  private record Shape(int peer, long count, DataType type) {}
-
-  /** An operation that has been checked. */
-  private final class Call implements OneSidedLaunch {
-    private final Operation operation;
-    private final OneSidedWork work;
-    private final Shape shape;
-
-    /** Null where there are no data. */
-    private final DeviceMemory source;
-
-    /** Null where none is written into. */
-    private final RegisteredWindow window;
-
-    private final DeviceStream stream;
-
-    Call(
-        Operation operation,
-        OneSidedWork work,
-        Shape shape,
-        DeviceMemory source,
-        RegisteredWindow window,
-        DeviceStream stream) {
-      this.operation = operation;
-      this.work = work;
-      this.shape = shape;
-      this.source = source;
-      this.window = window;
-      this.stream = stream;
+  /** The object of a call, for the caller's stream: the thread's own, or one of its group. */
+  @HotPath
+  private OneSidedCall next(Operation operation, int peer, DeviceStream stream) {
+    if (stream == null || stream.device() != windows.device()) {
+      throw wrong(
+          operation.method(),
+          ErrorId.STREAM,
+          stream == null ? "stream is null" : "the stream belongs to " + stream.device().name(),
+          "create it on " + windows.device().name());
     }
+    GroupScope group = GroupScope.open();
+    OneSidedCall call = group == null ? ALONE.get() : group.nextOneSided();
+    return call.set(this, operation, peer, windows.team(), stream);
+  }
 
-    /** Launches it now, or keeps it for the end of the thread's group. */
-    void begin() {
-      if (stream == null || stream.device() != windows.device()) {
-        throw wrong(
-            operation.method(),
-            ErrorId.STREAM,
-            stream == null ? "stream is null" : "the stream belongs to " + stream.device().name(),
-            "create it on " + windows.device().name());
-      }
-      windows.remote().reach(outside(work));
-      GroupScope group = GroupScope.open();
-      if (group != null) {
-        launcher.checkAccepts();
-        Task.lease(source, null, null, stream);
-        group.keep(this);
-        return;
-      }
-      Leases.begin(source, null); // the launch itself does not name it
+  /** Launches a call now, or keeps it for the end of the thread's group. */
+  @HotPath
+  private void begin(OneSidedCall call) {
+    reach(call);
+    GroupScope group = GroupScope.open();
+    if (group != null) {
+      launcher.checkAccepts();
+      group.keepOneSided();
+      return;
+    }
+    DeviceMemory source = call.source();
+    try {
+      Leases.begin(source, null); // until the launch is in its stream
       try {
-        launch();
+        launch(call);
       } finally {
         Leases.end(source, null);
       }
+    } finally {
+      call.clear();
     }
-
-    @Override
-    public DeviceStream stream() {
-      return stream;
-    }
-
-    @Override
-    public String name() {
-      return operation.key() + " of " + who();
-    }
-
-    @Override
-    public void check() {
-      launcher.checkAccepts();
-      if (window != null) {
-        checkWindow(window);
-      }
-    }
-
-    @Override
-    public void launch() {
-      launcher.enter();
-      try {
-        KernelPlan plan = kernels.prepare(work);
-        launcher.launching(1);
-        try {
-          if (window != null) {
-            window.use(kernels.nextLaunch());
-          }
-          launcher.launchOther(
-              plan,
-              null,
-              null,
-              stream,
-              CallShape.of(operation, shape.type, RedOp.SUM, shape.peer),
-              shape.count);
-        } finally {
-          plan.discard();
-        }
-        launcher.tell(operation.key(), shape.count, shape.type, shape.peer, stream);
-      } finally {
-        launcher.leave();
-      }
-    }
-
-    @Override
-    public void end() {
-      Leases.end(source, null);
-      Leases.of(stream).end();
-    }
-  }
-
-  private String who() {
-    return "rank %d of communicator %s".formatted(rank, name);
   }
 
   /**
-   * The ranks outside the team that an operation is with. Of one that waits too: a GPU's stream
-   * that waits already may keep the driver from having memory for a connection.
+   * Connects with the ranks outside the team that a call is with. Of one that waits too: a GPU's
+   * stream that waits already may keep the driver from having memory for a connection.
    */
-  private static Set<Integer> outside(OneSidedWork work) {
-    if (work instanceof OneSidedWork.RemotePut put) {
-      return Set.of(put.rank());
+  @HotPath
+  private void reach(OneSidedCall call) {
+    AwaitedSignals awaited = call.awaited();
+    if (awaited == null) {
+      if (isToBeReached(call.peer())) {
+        reach(call.peer());
+      }
+      return;
     }
-    return work instanceof OneSidedWork.Wait wait
-        ? wait.remote().stream()
-            .map(OneSidedWork.RemoteAwaited::rank)
-            .collect(Collectors.toUnmodifiableSet())
-        : Set.of();
+    for (int each = 0; each < awaited.size(); each++) {
+      if (isToBeReached(awaited.peer(each))) {
+        windows.remote().reach(awaited.outside());
+        return;
+      }
+    }
   }
 
-  private void checkPeer(String what, Integer peer) {
-    if (peer == null || peer < 0 || peer >= windows.nRanks()) {
-      throw wrong(
-          what,
-          ErrorId.RANK,
-          "peer %s is not a rank of %d".formatted(peer, windows.nRanks()),
-          "pass 0 to " + (windows.nRanks() - 1));
+  private void reach(int peer) {
+    windows.remote().reach(Set.of(peer));
+  }
+
+  @HotPath
+  private boolean isToBeReached(int peer) {
+    return !windows.team().has(peer) && !windows.remote().isReached(peer);
+  }
+
+  /** Looks at what may have changed since a call of a group. */
+  @Override
+  @HotPath
+  public void checkAgain(OneSidedCall call) {
+    launcher.checkAccepts();
+    if (call.window() != null) {
+      checkWindow(call.window());
+    }
+  }
+
+  @Override
+  @HotPath
+  public void launch(OneSidedCall call) {
+    launcher.enter();
+    try {
+      KernelPlan plan = plans.of(call.kind());
+      launcher.launching(1);
+      if (call.window() != null) {
+        call.window().use(kernels.nextLaunch());
+      }
+      launcher.launchOther(
+          plan,
+          call.source(),
+          null,
+          call.stream(),
+          CallShape.of(call.operation(), call.type(), RedOp.SUM, call.peer()),
+          call.count());
+      launcher.tell(call.operation().key(), call.count(), call.type(), call.peer(), call.stream());
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  @Override
+  public String who() {
+    return "rank %d of communicator %s".formatted(rank, name);
+  }
+
+  @HotPath
+  private void checkPeer(String what, int peer) {
+    if (peer < 0 || peer >= windows.nRanks()) {
+      throw wrongPeer(what, peer);
     }
     boolean remote = !windows.team().has(peer);
     if (remote) {
-      windows.remote().obstacle().ifPresent(reason -> refuse(what, peer, reason));
+      Optional<RemotePeers.Obstacle> obstacle = windows.remote().obstacle();
+      if (obstacle.isPresent()) {
+        throw refused(what, peer, obstacle.get());
+      }
     }
     if (remote ? !windows.remote().isOpen() : !windows.hasSpace()) {
       throw new InvalidUsageException(
@@ -361,8 +336,16 @@ public final class OneSidedCalls {
     }
   }
 
-  private void refuse(String what, int peer, RemotePeers.Obstacle why) {
-    throw wrong(
+  private InvalidArgumentException wrongPeer(String what, Integer peer) {
+    return wrong(
+        what,
+        ErrorId.RANK,
+        "peer %s is not a rank of %d".formatted(peer, windows.nRanks()),
+        "pass 0 to " + (windows.nRanks() - 1));
+  }
+
+  private InvalidArgumentException refused(String what, int peer, RemotePeers.Obstacle why) {
+    return wrong(
         what,
         ErrorId.RANK,
         "rank %d's memory is not accessible by loads and stores, and %s"

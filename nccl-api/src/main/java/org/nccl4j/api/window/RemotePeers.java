@@ -20,6 +20,9 @@ public interface RemotePeers {
   /** True if puts can reach them, or {@link #reach} can connect them. */
   boolean isOpen();
 
+  /** True if a rank outside the team is connected: {@link #reach} would do nothing. */
+  boolean isReached(int rank);
+
   /**
    * Connects with some ranks outside the team, unless they are connected, before an operation with
    * them is prepared; they need not call anything. Any thread, once it is open.
@@ -77,6 +80,11 @@ public interface RemotePeers {
       @Override
       public boolean isOpen() {
         return false;
+      }
+
+      @Override
+      public boolean isReached(int rank) {
+        return true;
       }
 
       @Override

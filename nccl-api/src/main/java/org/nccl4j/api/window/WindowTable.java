@@ -87,7 +87,12 @@ final class WindowTable implements RmaSpace.Windows {
   }
 
   boolean has(RegisteredWindow window) {
-    return Arrays.asList(sorted.windows).contains(window);
+    for (RegisteredWindow each : sorted.windows) {
+      if (each == window) {
+        return true;
+      }
+    }
+    return false;
   }
 
   @Override

@@ -1,23 +1,22 @@
 package org.nccl4j.device.kernel;
 
 import java.util.List;
-import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.WindowView;
 
-/** A one-sided operation: only one rank calls it. */
+/**
+ * A one-sided operation: only one rank calls it. The data of a put are in its launch's send buffer.
+ */
 public sealed interface OneSidedWork {
   /**
    * Writes into a rank's window, if there are bytes, and then raises its signal from this rank by
    * one.
    *
    * @param place the rank, by its place in the team
-   * @param source the data; null where there are none
    * @param window where they go to; null where there are none
    * @param offset where they begin in the window
    * @param bytes how many
    */
-  record Put(int place, DeviceMemory source, WindowView window, long offset, long bytes)
-      implements OneSidedWork {}
+  record Put(int place, WindowView window, long offset, long bytes) implements OneSidedWork {}
 
   /**
    * Same as {@link Put}, to a rank outside the team.
@@ -25,8 +24,7 @@ public sealed interface OneSidedWork {
    * @param rank the rank
    * @param window the number of the window; 0 where there are no bytes
    */
-  record RemotePut(int rank, DeviceMemory source, long window, long offset, long bytes)
-      implements OneSidedWork {}
+  record RemotePut(int rank, long window, long offset, long bytes) implements OneSidedWork {}
 
   /**
    * Waits until other ranks have signalled.

@@ -352,16 +352,12 @@ class DirectGpuTest {
           var communicator = ranks.communicators.get(rank);
           KernelPlan put =
               communicator.prepare(
-                  new OneSidedWork.Put(
-                      (rank + 1) % n,
-                      windows.send.get(rank).slice(0, 100_000),
-                      windows.recvs.get(rank),
-                      500,
-                      100_000));
+                  new OneSidedWork.Put((rank + 1) % n, windows.recvs.get(rank), 500, 100_000));
           KernelPlan wait =
               communicator.prepare(
                   new OneSidedWork.Wait(List.of(new OneSidedWork.Awaited((rank + n - 1) % n, 1))));
-          communicator.launch(put, null, null, ranks.streams.get(rank));
+          communicator.launch(
+              put, windows.send.get(rank).slice(0, 100_000), null, ranks.streams.get(rank));
           communicator.launch(wait, null, null, ranks.streams.get(rank));
         }
         ranks.synchronize();

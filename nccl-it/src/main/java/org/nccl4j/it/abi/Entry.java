@@ -1,10 +1,8 @@
 package org.nccl4j.it.abi;
 
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -503,6 +501,7 @@ final class Entry {
    * @param shape with the type, and the peer as root
    * @param offset the place in the peer's part of the window
    */
+  @HotPath
   static int put(
       long comm, long shape, long source, long count, long window, long offset, long stream) {
     try {
@@ -525,6 +524,7 @@ final class Entry {
     }
   }
 
+  @HotPath
   static int signal(long comm, int peer, long stream) {
     try {
       RankHandle handle = RankHandle.find(comm);
@@ -540,36 +540,21 @@ final class Entry {
   /**
    * Has a stream wait for signals.
    *
-   * @param signals number and peer of each
+   * @param signals address of the number and the peer of each, which are ints
+   * @param n how many
    */
-  static int waitSignal(long comm, int[] signals, long stream) {
+  @HotPath
+  static int waitSignal(long comm, long signals, int n, long stream) {
     try {
       RankHandle handle = RankHandle.find(comm);
-      Map<Integer, Integer> byPeer = byPeer(signals);
+      AwaitedPairs awaited = handle.awaited(signals, n);
       DeviceStream in = handle.streamOfMade(stream);
-      handle.communicator().waitSignal(byPeer, in);
+      handle.communicator().waitSignal(awaited.byPeer(), in);
       handle.finish(in);
       return Results.SUCCESS;
     } catch (Throwable e) {
       return failed(e);
     }
-  }
-
-  /** Signals by peer, of which several descriptors may be. */
-  private static Map<Integer, Integer> byPeer(int[] signals) {
-    Map<Integer, Integer> sums = new HashMap<>();
-    for (int at = 0; at < signals.length; at += 2) {
-      int peer = signals[at + 1];
-      long sum = (long) sums.getOrDefault(peer, 0) + signals[at];
-      if (signals[at] < 1 || sum > Integer.MAX_VALUE) {
-        throw Wrong.argument(
-            "descriptor %d awaits %d signals of rank %d".formatted(at / 2, signals[at], peer),
-            "pass an opCnt of 1 or more, and at most %d of a rank in all"
-                .formatted(Integer.MAX_VALUE));
-      }
-      sums.put(peer, (int) sum);
-    }
-    return sums;
   }
 
   /**

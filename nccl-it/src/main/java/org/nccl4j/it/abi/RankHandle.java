@@ -1,6 +1,7 @@
 package org.nccl4j.it.abi;
 
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -26,6 +27,8 @@ import org.nccl4j.operation.Operation;
 final class RankHandle {
   /** Time that an abort waits for operations that are about to end. */
   private static final Duration ABORT_PATIENCE = Duration.ofMillis(10);
+
+  private static final int KNOWN_WAITS = 16;
 
   static final Handles<RankHandle> ALL = new Handles<>(1);
 
@@ -60,6 +63,9 @@ final class RankHandle {
 
   /** Runs {@link #register}: the same object at each call, by which a group knows the rank. */
   private final Consumer<Runnable> background = this::register;
+
+  /** The descriptors of the last waits. */
+  private volatile AwaitedPairs[] waits = {};
 
   private final AtomicReference<CompletableFuture<Void>> finishing = new AtomicReference<>();
   private final AtomicBoolean revoked = new AtomicBoolean();
@@ -394,12 +400,38 @@ final class RankHandle {
   }
 
   /** The stream of a call on a communicator whose creation has ended. */
+  @HotPath
   DeviceStream streamOfMade(long stream) {
     communicator();
     return stream(stream);
   }
 
+  /**
+   * The descriptors of a wait, as an earlier one had them if it is known.
+   *
+   * @param address of the number and the peer of each, which are ints
+   */
+  @HotPath
+  AwaitedPairs awaited(long address, int n) {
+    for (AwaitedPairs each : waits) {
+      if (each.areAt(address, n)) {
+        return each;
+      }
+    }
+    return readWait(address, n);
+  }
+
+  private synchronized AwaitedPairs readWait(long address, int n) {
+    AwaitedPairs read = AwaitedPairs.read(address, n);
+    AwaitedPairs[] more = Arrays.copyOf(waits, Math.min(KNOWN_WAITS, waits.length + 1));
+    System.arraycopy(waits, 0, more, 1, more.length - 1);
+    more[0] = read;
+    waits = more;
+    return read;
+  }
+
   /** On the host, a call has ended when it returns, or when its group ends. */
+  @HotPath
   void finish(DeviceStream in) {
     if (!place.isHost()) {
       return;

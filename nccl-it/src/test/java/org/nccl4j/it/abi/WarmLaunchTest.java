@@ -12,6 +12,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.operation.Operation;
 
@@ -89,6 +90,33 @@ class WarmLaunchTest {
           for (int call = 0; call < CALLS; call++) {
             assertEquals(
                 0, Entry.launchWith(operator[0], comm, shape, address, address + 64, 8, 0));
+          }
+        });
+  }
+
+  /** To the own rank's window, alone and in groups. */
+  @Test
+  void putsSignalsAndWaitsAllocateNothing() {
+    long[] window = new long[1];
+    Offheap awaited = new Offheap(4 * Integer.BYTES); // two signals of rank 0, and one
+    awaited.putInt(0, 2).putInt(8, 1);
+    assertAllocatesNothing(
+        OBJECT,
+        (comm, address) -> {
+          long shape = CallShape.of(Operation.PUT_SIGNAL, DataType.INT32, RedOp.SUM, 0);
+          if (window[0] == 0) {
+            window[0] = Entry.register(comm, address, 4096, /* window= */ true, false);
+          }
+          for (int call = 0; call < CALLS; call++) {
+            assertEquals(0, Entry.put(comm, shape, address + 8192, 8, window[0], 64, 0));
+            assertEquals(0, Entry.signal(comm, 0, 0));
+            assertEquals(0, Entry.waitSignal(comm, awaited.address(), 1, 0));
+            assertEquals(0, Entry.groupStart());
+            assertEquals(0, Entry.put(comm, shape, address + 8192, 8, window[0], 128, 0));
+            assertEquals(0, Entry.put(comm, shape, address + 8192, 8, window[0], 256, 0));
+            assertEquals(0, Entry.signal(comm, 0, 0));
+            assertEquals(0, Entry.waitSignal(comm, awaited.address(), 2, 0));
+            assertEquals(0, Entry.groupEnd());
           }
         });
   }

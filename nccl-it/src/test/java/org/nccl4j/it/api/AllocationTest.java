@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertAll;
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -11,8 +12,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Group;
 import org.nccl4j.api.Registration;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -60,6 +65,53 @@ class AllocationTest {
     for (int i = 0; i < OPERATIONS; i++) {
       comm.allReduce(data, data, 4096, DataType.FLOAT32, RedOp.MAX, stream);
       comm.allReduce(data, data, 2, DataType.FLOAT32, RedOp.MAX, stream);
+      stream.synchronize();
+    }
+  }
+
+  /**
+   * Alone and in groups.
+   *
+   * @param hosts of the two ranks: a rank of another host takes messages
+   */
+  @ParameterizedTest
+  @ValueSource(strings = {"aa", "ab"})
+  void putsSignalsAndWaitsAllocateNothing(String hosts) throws Exception {
+    Window[] windows = new Window[2];
+    try (Ranks ranks = Ranks.onHosts(hosts, CommunicatorConfig.defaults())) {
+      ranks.run((comm, stream) -> windows[comm.rank()] = register(comm));
+      Allocation alone = of(2, OPERATIONS);
+      Allocation grouped = of(2, OPERATIONS);
+      ranks.run(
+          (comm, stream) -> {
+            Window window = windows[comm.rank()];
+            try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+              int peer = 1 - comm.rank();
+              Map<Integer, Integer> signals = new HashMap<>(Map.of(peer, 3));
+              Runnable calls =
+                  () -> {
+                    comm.putSignal(data, 16, DataType.FLOAT32, peer, window, 0, stream);
+                    comm.putSignal(data, 8, DataType.FLOAT32, peer, window, 64, stream);
+                    comm.signal(peer, stream);
+                    comm.waitSignal(signals, stream);
+                  };
+              alone.measure(() -> exchanges(calls, stream));
+              grouped.measure(() -> exchanges(() -> Group.run(calls), stream));
+            }
+          });
+      alone.assertNothing();
+      grouped.assertNothing();
+      ranks.run((comm, stream) -> comm.deregisterWindowOnAllRanks(windows[comm.rank()]));
+    }
+  }
+
+  private static Window register(Communicator comm) {
+    return comm.registerWindow(comm.device().memAlloc(1 << 12));
+  }
+
+  private static void exchanges(Runnable calls, DeviceStream stream) {
+    for (int i = 0; i < OPERATIONS; i++) {
+      calls.run();
       stream.synchronize();
     }
   }

@@ -4,9 +4,11 @@ import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -79,7 +81,39 @@ final class FakeGpuAllocation {
     measure("sum", () -> sum(0));
     measure("gather", () -> gather(0));
     measure("broadcast", () -> broadcast(0));
+    runOneSided();
     close();
+  }
+
+  /** No kernel runs, so that no wait needs a signal. */
+  private void runOneSided() {
+    List<DeviceMemory> memories = new ArrayList<>();
+    List<Window> windows = new ArrayList<>();
+    Group.run(
+        () -> {
+          for (Communicator comm : ranks) {
+            memories.add(comm.device().memAlloc(4 * COUNT));
+            windows.add(comm.registerWindow(memories.get(comm.rank())));
+          }
+        });
+    Communicator comm = ranks.get(0);
+    DeviceStream stream = streams.get(0);
+    Window window = windows.get(0);
+    Map<Integer, Integer> signals = Map.of(1, 2);
+    Runnable put =
+        () -> comm.putSignal(from.get(0), COUNT / 2, DataType.FLOAT32, 1, window, 64, stream);
+    Runnable signal = () -> comm.signal(1, stream);
+    Runnable wait = () -> comm.waitSignal(signals, stream);
+    Runnable all =
+        () -> {
+          put.run();
+          signal.run();
+          wait.run();
+        };
+    measure("put", put);
+    measure("signal", signal);
+    measure("wait", wait);
+    measure("group of 3 calls", () -> Group.run(all));
   }
 
   private void close() {

@@ -27,7 +27,7 @@ class GpuAllocationTest {
     assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     Ran ran = FakeGpuProcess.in(folder).run(Map.of(), FakeGpuAllocation.class);
     assertTrue(ran.count("cuLaunchKernelEx") > 4L * FakeGpuAllocation.OPERATIONS, ran.output());
-    assertNothing(6, ran);
+    assertNothing(10, ran);
   }
 
   /** Two ranks' groups of four collectives, each by one kernel. */

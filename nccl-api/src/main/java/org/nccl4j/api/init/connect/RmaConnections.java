@@ -20,6 +20,7 @@ import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -250,9 +251,15 @@ public final class RmaConnections implements RemotePeers {
   }
 
   @Override
+  @HotPath
+  public boolean isReached(int rank) {
+    return reached.get(rank) != 0;
+  }
+
+  @Override
   public void reach(Set<Integer> ranks) {
     for (int rank : ranks) {
-      if (reached.get(rank) == 0) {
+      if (!isReached(rank)) {
         later.connectPuts(ranks);
         return;
       }

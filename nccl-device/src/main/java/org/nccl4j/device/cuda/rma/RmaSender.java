@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.connection.Connection;
@@ -125,56 +126,58 @@ public final class RmaSender implements AutoCloseable {
 
   /**
    * Fills slots, in the current context; the source may be written again when the stream is here.
+   *
+   * @param source the data; null where there are none
    */
-  void put(OneSidedWork.RemotePut put, GpuStream stream) {
+  void put(OneSidedWork.RemotePut put, DeviceMemory source, GpuStream stream) {
     checkNotCaptured(stream, put.bytes() == 0 ? "signal" : "putSignal");
-    if (exposes(put)) {
-      expose(put, stream);
+    if (exposes(put, source)) {
+      expose(put, source, stream);
     } else {
-      copy(put, stream);
+      copy(put, source, stream);
     }
     endWaits(stream);
   }
 
-  private boolean exposes(OneSidedWork.RemotePut put) {
+  private boolean exposes(OneSidedWork.RemotePut put, DeviceMemory source) {
     ExposedPuts to = tos.get(put.rank()).exposed;
     return put.bytes() > 0
         && to != null
         && to.takes(put.bytes())
-        && RegisteredMemory.find(put.source(), put.source().address(), put.bytes()) != null;
+        && RegisteredMemory.find(source, source.address(), put.bytes()) != null;
   }
 
   /** The data are all behind the message. The source is in use until they have been sent. */
-  private void expose(OneSidedWork.RemotePut put, GpuStream stream) {
+  private void expose(OneSidedWork.RemotePut put, DeviceMemory source, GpuStream stream) {
     int rank = put.rank();
     To to = tos.get(rank);
-    message(put, 0, 0, put.bytes(), stream);
-    long end = to.exposed.add(sent.get(rank), put.source(), 0, put.bytes());
+    message(put, 0, 0, 0, put.bytes(), stream);
+    long end = to.exposed.add(sent.get(rank), source, 0, put.bytes());
     write(stream, to.data + ConnectionLayout.TAIL, end);
     sent.set(rank, end);
     begin(rank, /* signal= */ false, stream);
     await(stream, RmaFlags.credit(rank), end);
   }
 
-  private void copy(OneSidedWork.RemotePut put, GpuStream stream) {
+  private void copy(OneSidedWork.RemotePut put, DeviceMemory source, GpuStream stream) {
+    long from = put.bytes() == 0 ? 0 : source.address();
     long done = 0;
     do {
       int part = (int) Math.min(room, put.bytes() - done);
-      message(put, done, part, 0, stream);
+      message(put, from + done, done, part, 0, stream);
       done += part;
     } while (done < put.bytes());
   }
 
   /** Sends a message with some bytes of a put, after which others come by themselves. */
   private void message(
-      OneSidedWork.RemotePut put, long done, int part, long behind, GpuStream stream) {
+      OneSidedWork.RemotePut put, long from, long done, int part, long behind, GpuStream stream) {
     int rank = put.rank();
     long data = tos.get(rank).data;
     long step = sent.get(rank);
     awaitCredit(rank, step, stream);
     long slot = data + spec.layout().simple(step);
     if (part > 0) {
-      long from = put.source().address() + done;
       DriverLibrary.copyAsync(slot + RmaMessage.HEADER, from, part, stream.handle(), gpu);
     }
     long signals = done + part + behind == put.bytes() ? 1 : 0;
@@ -202,7 +205,8 @@ public final class RmaSender implements AutoCloseable {
 
   /** Waits for signals, in the current context. */
   void await(List<OneSidedWork.RemoteAwaited> remote, GpuStream stream) {
-    for (OneSidedWork.RemoteAwaited from : remote) {
+    for (int each = 0; each < remote.size(); each++) {
+      OneSidedWork.RemoteAwaited from = remote.get(each);
       long due = awaited.addAndGet(from.rank(), from.signals());
       begin(from.rank(), /* signal= */ true, stream);
       await(stream, RmaFlags.signals(from.rank()), due);

@@ -28,7 +28,7 @@ record PutPlan(PlanContext owner, OneSidedWork.Put put, CudaKernelPlan signal) i
     if (put.bytes() > 0) {
       DriverLibrary.copyAsync(
           put.window().peers().get(put.place()).address() + put.offset(),
-          put.source().address(),
+          send,
           put.bytes(),
           stream.handle(),
           owner.gpu());

@@ -211,10 +211,8 @@ class DirectPlansTest extends AgainstFakeCuda {
       var communicator = ranks.communicators().get(0);
       fake.fakeReset();
       communicator.launch(
-          communicator.prepare(
-              new OneSidedWork.Put(
-                  1, windows.send.get(0).slice(0, 10), windows.recvs.get(0), 70, 10)),
-          null,
+          communicator.prepare(new OneSidedWork.Put(1, windows.recvs.get(0), 70, 10)),
+          windows.send.get(0).slice(0, 10),
           null,
           ranks.streams.get(0));
       ByteBuffer got = ByteBuffer.allocateDirect(80);
@@ -275,7 +273,7 @@ class DirectPlansTest extends AgainstFakeCuda {
               new WindowView(0, memory.address(), List.of(view), null),
               range.address(),
               range.stride()));
-      OneSidedWork signal = new OneSidedWork.Put(0, null, null, 0, 0);
+      OneSidedWork signal = new OneSidedWork.Put(0, null, 0, 0);
       OneSidedWork await = new OneSidedWork.Wait(List.of(new OneSidedWork.Awaited(0, 7)));
       for (OneSidedWork work : List.of(signal, await)) {
         communicator.launch(communicator.prepare(work), null, null, ranks.streams.get(1));

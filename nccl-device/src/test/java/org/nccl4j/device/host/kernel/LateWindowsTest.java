@@ -156,8 +156,8 @@ class LateWindowsTest {
       WindowView window = window(2, recvs, rank);
       launch(
           rank,
-          kernels.prepare(new OneSidedWork.Put(next, sends.get(rank), window, 8, 4L * COUNT)),
-          null,
+          kernels.prepare(new OneSidedWork.Put(next, window, 8, 4L * COUNT)),
+          sends.get(rank),
           null);
       List<OneSidedWork.Awaited> before = List.of(new OneSidedWork.Awaited((rank + 2) % N, 1));
       launch(rank, kernels.prepare(new OneSidedWork.Wait(before)), null, null);

@@ -71,8 +71,7 @@ public final class HostRmaSender {
 
   public Kernel of(OneSidedWork.RemotePut put) {
     SendEnd end = end(put.rank());
-    HostMemory source = put.bytes() == 0 ? null : HostMemory.of(put.source());
-    return (send, recv) -> put(end, source, put);
+    return (send, recv) -> put(end, send, put);
   }
 
   private SendEnd end(int rank) {

@@ -43,18 +43,12 @@ public final class RmaKernels {
    */
   public Kernel of(OneSidedWork work, HostRmaSender remote) {
     if (work instanceof OneSidedWork.Put put) {
-      HostMemory source = put.bytes() == 0 ? null : HostMemory.of(put.source());
       HostMemory target =
           put.bytes() == 0 ? null : HostMemory.of(put.window().peers().get(put.place()));
-      return (send, recv) -> put(source, target, put);
+      return (send, recv) -> put(send, target, put);
     }
     OneSidedWork.Wait wait = (OneSidedWork.Wait) work;
-    return (send, recv) -> {
-      await(wait);
-      for (OneSidedWork.RemoteAwaited from : wait.remote()) {
-        remote.await(from);
-      }
-    };
+    return (send, recv) -> await(wait, remote);
   }
 
   @HotPath
@@ -69,12 +63,16 @@ public final class RmaKernels {
   }
 
   @HotPath
-  private void await(OneSidedWork.Wait wait) {
-    for (OneSidedWork.Awaited from : wait.awaited()) {
+  private void await(OneSidedWork.Wait wait, HostRmaSender remote) {
+    for (int each = 0; each < wait.awaited().size(); each++) {
+      OneSidedWork.Awaited from = wait.awaited().get(each);
       int place = from.place();
       awaited[place] += from.signals();
       waiter.awaitGreater(
           own, layout.signal(place), awaited[place] - 1, space.first() + place, "a signal");
+    }
+    for (int each = 0; each < wait.remote().size(); each++) {
+      remote.await(wait.remote().get(each));
     }
   }
 }
