@@ -194,25 +194,67 @@ public record KernelCommunicatorSpec(
      */
     private static final double WORTH = 1.2;
 
+    /** Two measurements of the same may differ so much: the least divided by the other. */
+    private static final double AGREEMENT = 0.8;
+
+    /**
+     * Times that an earlier process has kept.
+     *
+     * @param isDue true if this process is to measure again, since other programs may have had the
+     *     processors when they were measured
+     */
+    public record Kept(CopyTimes times, boolean isDue) {}
+
     /** Keeps the times of a machine for later processes. Any thread. */
     public interface Store {
       /** Keeps nothing. */
       Store NONE =
           new Store() {
             @Override
-            public Optional<CopyTimes> find() {
+            public Optional<Kept> find() {
               return Optional.empty();
             }
 
             @Override
-            public void keep(CopyTimes times) {}
+            public CopyTimes keep(CopyTimes measured) {
+              return measured;
+            }
           };
 
       /** The times that an earlier process has kept; empty if there are none for this machine. */
-      Optional<CopyTimes> find();
+      Optional<Kept> find();
 
-      /** Keeps times that were measured; one that cannot keep them logs the reason. */
-      void keep(CopyTimes times);
+      /**
+       * Keeps times that were measured; one that cannot keep them logs the reason.
+       *
+       * @return the least of these and of those kept before
+       */
+      CopyTimes keep(CopyTimes measured);
+    }
+
+    /** The lesser of two measurements' times: other programs only make copies slower. */
+    public CopyTimes least(CopyTimes other) {
+      return new CopyTimes(least(single, other.single), least(twice, other.twice));
+    }
+
+    private static List<Long> least(List<Long> some, List<Long> others) {
+      return IntStream.range(0, some.size())
+          .mapToObj(s -> Math.min(some.get(s), others.get(s)))
+          .toList();
+    }
+
+    /** True if another measurement took about the same times. */
+    public boolean agreesWith(CopyTimes other) {
+      return agree(single, other.single) && agree(twice, other.twice);
+    }
+
+    private static boolean agree(List<Long> some, List<Long> others) {
+      return IntStream.range(0, some.size())
+          .allMatch(s -> agree(some.get(s), others.get(s)) && agree(others.get(s), some.get(s)));
+    }
+
+    private static boolean agree(long some, long other) {
+      return some >= AGREEMENT * other;
     }
 
     /** True if both ways were measured. */

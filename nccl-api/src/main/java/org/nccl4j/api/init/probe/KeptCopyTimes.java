@@ -1,6 +1,7 @@
 package org.nccl4j.api.init.probe;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -14,12 +15,22 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec.CopyTimes;
 /**
  * Keeps the times of copies between processes beside the results of {@link Probing}, as the times
  * of all-gathers of two ranks: through slots, and with each other's memory. Any thread.
+ *
+ * <p>Other programs, and other ranks that measure at the same time, make copies slower, by
+ * different factors. So times are in doubt until a later process measures about the same, and even
+ * then a process measures again from time to time. The least times count.
  */
 public final class KeptCopyTimes implements CopyTimes.Store {
   private static final String TWICE = "2 AllGather Ring Simple";
   private static final String SINGLE = "2 AllGather DirectOneShot Simple";
   private static final Path PROCESSORS = Path.of("/proc/cpuinfo");
   private static final double NANOS = 1e3;
+
+  /** The age of times in doubt at which they are measured again: ranks of a job start together. */
+  private static final Duration DOUBT = Duration.ofMinutes(10);
+
+  /** The same of times that were confirmed. */
+  private static final Duration CONFIRMED = Duration.ofDays(1);
 
   private final ProbeCache cache;
   private final ProbeKey key;
@@ -41,13 +52,13 @@ public final class KeptCopyTimes implements CopyTimes.Store {
   /** Looks for the key and the folder only when they are needed. */
   private record OfUser(InfoLog info) implements CopyTimes.Store {
     @Override
-    public Optional<CopyTimes> find() {
+    public Optional<CopyTimes.Kept> find() {
       return store().find();
     }
 
     @Override
-    public void keep(CopyTimes times) {
-      store().keep(times);
+    public CopyTimes keep(CopyTimes measured) {
+      return store().keep(measured);
     }
 
     private KeptCopyTimes store() {
@@ -59,15 +70,25 @@ public final class KeptCopyTimes implements CopyTimes.Store {
   }
 
   @Override
-  public Optional<CopyTimes> find() {
-    return cache.find(key, info).flatMap(this::times);
+  public Optional<CopyTimes.Kept> find() {
+    Optional<CopyTimes.Kept> confirmed = find(key, CONFIRMED);
+    return confirmed.isPresent() ? confirmed : find(key.inDoubt(), DOUBT);
   }
 
-  private Optional<CopyTimes> times(TunedTable table) {
+  /** Of processes that find old times at once, the first to renew their date measures again. */
+  private Optional<CopyTimes.Kept> find(ProbeKey which, Duration most) {
+    boolean isOld = cache.age(which).filter(age -> age.abs().compareTo(most) >= 0).isPresent();
+    return cache
+        .find(which, info)
+        .flatMap(table -> times(table, which))
+        .map(times -> new CopyTimes.Kept(times, isOld && cache.renew(which)));
+  }
+
+  private Optional<CopyTimes> times(TunedTable table, ProbeKey which) {
     Optional<List<Long>> single = nanos(table, SINGLE);
     Optional<List<Long>> twice = nanos(table, TWICE);
     if (single.isEmpty() || twice.isEmpty()) {
-      info.tell("TUNING", () -> "ignores " + place() + ", which has no times of copies");
+      info.tell("TUNING", () -> "ignores " + place(which) + ", which has no times of copies");
       return Optional.empty();
     }
     return Optional.of(new CopyTimes(single.get(), twice.get()));
@@ -88,16 +109,36 @@ public final class KeptCopyTimes implements CopyTimes.Store {
   }
 
   @Override
-  public void keep(CopyTimes times) {
-    List<String> lines = List.of(line(SINGLE, times.single()), line(TWICE, times.twice()));
-    cache.keep(key, new TunedTable(ProbeTable.NAME, key.model(), lines), info);
+  public CopyTimes keep(CopyTimes measured) {
+    ProbeKey doubt = key.inDoubt();
+    boolean isRepeated = cache.knows(key) || cache.knows(doubt);
+    Optional<CopyTimes> earlier = inFile(key).or(() -> inFile(doubt));
+    CopyTimes least = earlier.map(measured::least).orElse(measured);
+    boolean isConfirmed = isRepeated && earlier.filter(measured::agreesWith).isPresent();
+    cache.forget(isConfirmed ? doubt : key, info);
+    cache.keep(isConfirmed ? key : doubt, table(least), info);
     info.tell(
         "TUNING",
-        () -> "has measured copies between processes (" + times + "), kept in " + place());
+        () ->
+            "has measured copies between processes (%s), kept in %s%s"
+                .formatted(
+                    measured,
+                    place(isConfirmed ? key : doubt),
+                    isConfirmed ? "" : " until a later process measures again"));
+    return least;
   }
 
-  private String place() {
-    return cache.file(key).map(Path::toString).orElse("this process alone");
+  private Optional<CopyTimes> inFile(ProbeKey which) {
+    return cache.inFile(which, info).flatMap(table -> times(table, which));
+  }
+
+  private TunedTable table(CopyTimes times) {
+    List<String> lines = List.of(line(SINGLE, times.single()), line(TWICE, times.twice()));
+    return new TunedTable(ProbeTable.NAME, key.model(), lines);
+  }
+
+  private String place(ProbeKey which) {
+    return cache.file(which).map(Path::toString).orElse("this process alone");
   }
 
   private static String line(String way, List<Long> nanos) {

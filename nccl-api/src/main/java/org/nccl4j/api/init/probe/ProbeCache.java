@@ -8,6 +8,7 @@ import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileTime;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -103,9 +104,41 @@ record ProbeCache(Optional<Path> folder) {
     if (known != null) {
       return known;
     }
-    Optional<TunedTable> read = file(key).flatMap(file -> read(file, key, info));
+    Optional<TunedTable> read = inFile(key, info);
     read.ifPresent(table -> OF_PROCESS.put(id(key), Optional.of(table)));
     return read;
+  }
+
+  /** The result that a key's file has now, which this process does not remember. */
+  Optional<TunedTable> inFile(ProbeKey key, InfoLog info) {
+    return file(key).flatMap(file -> read(file, key, info));
+  }
+
+  /** Dates a key's file as if it were written now; false if that cannot be done. */
+  boolean renew(ProbeKey key) {
+    Optional<Path> file = file(key);
+    try {
+      if (file.isPresent()) {
+        Files.setLastModifiedTime(file.get(), FileTime.from(Instant.now()));
+      }
+      return file.isPresent();
+    } catch (IOException e) {
+      return false; // as a folder that cannot be written
+    }
+  }
+
+  /** Forgets a result, and deletes its file. */
+  void forget(ProbeKey key, InfoLog info) {
+    OF_PROCESS.remove(id(key));
+    file(key).ifPresent(file -> delete(file, info));
+  }
+
+  private static void delete(Path file, InfoLog info) {
+    try {
+      Files.deleteIfExists(file);
+    } catch (IOException e) {
+      info.tell("TUNING", () -> "cannot delete " + file + ": " + IoErrorText.of(e));
+    }
   }
 
   /** The files of all keys whose text begins with a key's, the last written first. */

@@ -1,6 +1,7 @@
 package org.nccl4j.api.init.probe;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -8,6 +9,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -27,6 +31,13 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec.CopyTimes;
 class KeptCopyTimesTest {
   private static final CopyTimes TIMES =
       new CopyTimes(List.of(1500L, 2500L, 3000L, 45_070L), List.of(500L, 1L, 7000L, 80_000L));
+
+  private static final Optional<CopyTimes.Kept> KEPT =
+      Optional.of(new CopyTimes.Kept(TIMES, /* isDue= */ false));
+
+  /** What a busy machine gives for the same. */
+  private static final CopyTimes SLOW =
+      new CopyTimes(List.of(1500L, 2600L, 3000L, 45_070L), List.of(4000L, 8L, 56_000L, 640_000L));
 
   @TempDir Path folder;
   private Path processors;
@@ -67,8 +78,21 @@ class KeptCopyTimesTest {
     return new KeptCopyTimes(new ProbeCache(Optional.of(other.resolve("nccl4j"))), key, info);
   }
 
+  /** The file of times that no second measurement has confirmed. */
   private Path file(ProbeKey key) {
+    return confirmed(key.inDoubt());
+  }
+
+  private Path confirmed(ProbeKey key) {
     return new ProbeCache(Optional.of(folder.resolve("nccl4j"))).file(key).orElseThrow();
+  }
+
+  private static void age(Path file, Duration age) throws IOException {
+    Files.setLastModifiedTime(file, FileTime.from(Instant.now().minus(age)));
+  }
+
+  private static CopyTimes.Kept due(CopyTimes times) {
+    return new CopyTimes.Kept(times, /* isDue= */ true);
   }
 
   @Test
@@ -76,10 +100,11 @@ class KeptCopyTimesTest {
     ProbeKey key = key("6.1.0", "17.0.1+12");
     assertEquals(Optional.empty(), another(key).find());
     another(key).keep(TIMES);
-    assertEquals(Optional.of(TIMES), another(key("6.1.0", "17.0.1+12")).find());
+    assertEquals(KEPT, another(key("6.1.0", "17.0.1+12")).find());
     assertEquals(
-        "# probe 2 of 2 AMD EPYC 9R14 (family 25, model 17), kernel 6.1.0, Java 17.0.1+12, nccl4j",
-        Files.readAllLines(file(key)).get(0).replaceAll(" nccl4j .*", " nccl4j"));
+        "# probe 2 of 2 AMD EPYC 9R14 (family 25, model 17), kernel 6.1.0, Java 17.0.1+12, nccl4j,"
+            + " to be measured again",
+        Files.readAllLines(file(key)).get(0).replaceAll(" nccl4j [^,]*", " nccl4j"));
   }
 
   @Test
@@ -91,7 +116,7 @@ class KeptCopyTimesTest {
     Files.writeString(processors, text.replace("model : 17", "model : 1"));
     assertEquals(Optional.empty(), another(key("6.1.0", "17.0.1+12")).find());
     Files.writeString(processors, text);
-    assertEquals(Optional.of(TIMES), another(key("6.1.0", "17.0.1+12")).find());
+    assertEquals(KEPT, another(key("6.1.0", "17.0.1+12")).find());
   }
 
   @Test
@@ -125,7 +150,7 @@ class KeptCopyTimesTest {
       assertTrue(log.toString().matches("rank 0 ignores [^\n]*\n"), log + " for " + wrong);
     }
     another(key).keep(TIMES);
-    assertEquals(Optional.of(TIMES), another(key).find());
+    assertEquals(KEPT, another(key).find());
   }
 
   private static Handler recorder(StringBuilder log) {
@@ -147,10 +172,68 @@ class KeptCopyTimesTest {
   }
 
   @Test
+  void timesOfABusyMachineAreMeasuredAgain() throws IOException {
+    ProbeKey key = key("6.1.0", "17.0.1+12");
+    assertEquals(SLOW, another(key).keep(SLOW));
+    assertEquals(Optional.of(new CopyTimes.Kept(SLOW, false)), another(key).find(), "new");
+    age(file(key), Duration.ofHours(1));
+    KeptCopyTimes second = another(key);
+    assertEquals(Optional.of(due(SLOW)), second.find());
+    assertEquals(TIMES, second.keep(TIMES));
+    assertEquals(KEPT, another(key).find(), "just measured");
+    age(file(key), Duration.ofHours(1));
+    KeptCopyTimes third = another(key);
+    assertEquals(Optional.of(due(TIMES)), third.find(), "the second did not confirm the first");
+    assertEquals(TIMES, third.keep(TIMES));
+    assertTrue(Files.exists(confirmed(key)));
+    assertFalse(Files.exists(file(key)));
+    age(confirmed(key), Duration.ofHours(1));
+    assertEquals(KEPT, another(key).find(), "confirmed");
+  }
+
+  @Test
+  void confirmedTimesAreInDoubtAfterAMeasurementThatDiffers() throws IOException {
+    ProbeKey key = key("6.1.0", "17.0.1+12");
+    another(key).keep(SLOW);
+    KeptCopyTimes second = another(key);
+    second.find();
+    second.keep(SLOW);
+    age(confirmed(key), Duration.ofDays(2));
+    KeptCopyTimes third = another(key);
+    assertEquals(Optional.of(due(SLOW)), third.find());
+    assertEquals(TIMES, third.keep(TIMES));
+    assertFalse(Files.exists(confirmed(key)));
+    age(file(key), Duration.ofHours(1));
+    assertEquals(Optional.of(due(TIMES)), another(key).find());
+  }
+
+  @Test
+  void ranksThatMeasureAtTheSameTimeKeepTheLeastAndConfirmNothing() throws IOException {
+    ProbeKey key = key("6.1.0", "17.0.1+12");
+    List<KeptCopyTimes> ranks = List.of(another(key), another(key), another(key));
+    ranks.forEach(rank -> assertEquals(Optional.empty(), rank.find()));
+    assertEquals(SLOW, ranks.get(0).keep(SLOW));
+    assertEquals(TIMES, ranks.get(1).keep(TIMES));
+    assertEquals(TIMES, ranks.get(2).keep(TIMES));
+    assertFalse(Files.exists(confirmed(key)));
+    age(file(key), Duration.ofHours(1));
+    assertEquals(Optional.of(due(TIMES)), another(key).find());
+    assertEquals(KEPT, another(key).find(), "one process measures again");
+  }
+
+  @Test
+  void aDateInTheFutureIsAnOldOne() throws IOException {
+    ProbeKey key = key("6.1.0", "17.0.1+12");
+    another(key).keep(TIMES);
+    age(file(key), Duration.ofDays(-2));
+    assertEquals(Optional.of(due(TIMES)), another(key).find());
+  }
+
+  @Test
   void aMachineWithoutAModelHasAKey() {
     ProbeKey key = ProbeKey.ofCopies(folder.resolve("none"), "6.1.0", "17");
     another(key).keep(TIMES);
-    assertEquals(Optional.of(TIMES), another(key).find());
+    assertEquals(KEPT, another(key).find());
   }
 
   @Test

@@ -61,17 +61,19 @@ public final class ProcessCopyProbe {
     return known;
   }
 
-  /** Times that a store has, or else those of a measurement, which it is to keep. */
+  /**
+   * Times that a store has, or else those of a measurement, which it is to keep. Times that are due
+   * are measured again.
+   */
   static CopyTimes find(CopyTimes.Store store, Supplier<CopyTimes> measurement) {
-    Optional<CopyTimes> kept = store.find();
-    if (kept.isPresent()) {
-      return kept.get();
+    Optional<CopyTimes.Kept> kept = store.find();
+    if (kept.isPresent() && !kept.get().isDue()) {
+      return kept.get().times();
     }
     CopyTimes measured = measurement.get();
-    if (measured.isMeasured()) {
-      store.keep(measured);
-    }
-    return measured;
+    return measured.isMeasured()
+        ? store.keep(measured)
+        : kept.map(CopyTimes.Kept::times).orElse(measured);
   }
 
   private CopyTimes measure() {

@@ -15,18 +15,22 @@ class ProcessCopyProbeTest {
   private static final CopyTimes TIMES =
       new CopyTimes(List.of(1L, 2L, 3L, 4L), List.of(5L, 6L, 7L, 8L));
 
-  /** Remembers what it is to keep. */
+  private static final CopyTimes OTHERS = new CopyTimes(TIMES.twice(), TIMES.single());
+
+  /** Remembers what it is to keep, and has it measured again if it is due. */
   private static final class Kept implements CopyTimes.Store {
     final List<CopyTimes> kept = new ArrayList<>();
+    boolean due;
 
     @Override
-    public Optional<CopyTimes> find() {
-      return kept.stream().findFirst();
+    public Optional<CopyTimes.Kept> find() {
+      return kept.stream().findFirst().map(times -> new CopyTimes.Kept(times, due));
     }
 
     @Override
-    public void keep(CopyTimes times) {
-      kept.add(times);
+    public CopyTimes keep(CopyTimes measured) {
+      kept.add(measured);
+      return kept.stream().reduce(CopyTimes::least).orElseThrow();
     }
   }
 
@@ -43,9 +47,27 @@ class ProcessCopyProbeTest {
     Kept store = new Kept();
     assertEquals(TIMES, ProcessCopyProbe.find(store, () -> TIMES));
     assertEquals(List.of(TIMES), store.kept);
-    CopyTimes others = new CopyTimes(TIMES.twice(), TIMES.single());
-    assertEquals(TIMES, ProcessCopyProbe.find(store, () -> others));
+    assertEquals(TIMES, ProcessCopyProbe.find(store, () -> OTHERS));
     assertEquals(List.of(TIMES), store.kept);
+  }
+
+  @Test
+  void timesThatAreDueAreMeasuredAgain() {
+    Kept store = new Kept();
+    store.kept.add(OTHERS);
+    store.due = true;
+    CopyTimes least = new CopyTimes(TIMES.single(), TIMES.single());
+    assertEquals(least, ProcessCopyProbe.find(store, () -> TIMES));
+    assertEquals(List.of(OTHERS, TIMES), store.kept);
+  }
+
+  @Test
+  void timesThatAreDueCountWhereTheMeasurementFails() {
+    Kept store = new Kept();
+    store.kept.add(OTHERS);
+    store.due = true;
+    assertEquals(OTHERS, ProcessCopyProbe.find(store, () -> CopyTimes.NONE));
+    assertEquals(List.of(OTHERS), store.kept);
   }
 
   @Test
