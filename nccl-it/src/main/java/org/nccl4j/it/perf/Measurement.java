@@ -9,6 +9,7 @@ import org.nccl4j.it.perf.peer.MpiPeer;
 import org.nccl4j.it.perf.peer.Peer;
 import org.nccl4j.it.perf.peer.QuantisedPeer;
 import org.nccl4j.it.perf.rank.Command;
+import org.nccl4j.it.perf.rank.CoreBinding;
 import org.nccl4j.it.perf.rank.Library;
 import org.nccl4j.it.perf.rank.ProcessRanks;
 import org.nccl4j.it.perf.rank.RankSpec;
@@ -136,8 +137,16 @@ final class Measurement {
             ? ((Reply.Text) ranks.one(0, new Command.CreateId(Library.OURS), JOIN_PATIENCE)).text()
             : "perf";
     Command join =
-        new Command.Join(id, who.settings(), who.transports(), who.deadlineSeconds(), who.bound());
+        new Command.Join(id, who.settings(), who.transports(), who.deadlineSeconds(), binding(who));
     return ranks.all(join, JOIN_PATIENCE).stream().map(Reply.Joined.class::cast).toList();
+  }
+
+  private static CoreBinding.Time binding(PerfSettings.Who who) {
+    return !who.bound()
+        ? CoreBinding.Time.NEVER
+        : who.placement().isHere()
+            ? CoreBinding.Time.BEFORE_CREATION
+            : CoreBinding.Time.AFTER_CREATION;
   }
 
   private long largestBuffer() {

@@ -18,14 +18,14 @@ public sealed interface Command extends Serializable {
    * @param settings of the communicator
    * @param transports allowed, best first; empty for all
    * @param deadlineSeconds of an operation
-   * @param bound whether each rank is to stay on a core of its own, if there are enough
+   * @param binding when each rank is bound to a core of its own, if there are enough
    */
   record Join(
       String uniqueId,
       Map<String, String> settings,
       List<String> transports,
       int deadlineSeconds,
-      boolean bound)
+      CoreBinding.Time binding)
       implements Command {}
 
   /**

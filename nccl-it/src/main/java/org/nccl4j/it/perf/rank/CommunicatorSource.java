@@ -13,4 +13,12 @@ interface CommunicatorSource {
    * @param uniqueId the id's text; empty if the ranks need none
    */
   Communicator join(RankSpec spec, String uniqueId, CommunicatorConfig config);
+
+  /**
+   * The same for a rank whose thread is bound to a core, as all of them are: it introduces itself,
+   * so that the communicator knows each rank's core.
+   */
+  default Communicator joinBound(RankSpec spec, String uniqueId, CommunicatorConfig config) {
+    return join(spec, uniqueId, config);
+  }
 }

@@ -5,6 +5,7 @@ import java.io.StringWriter;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.function.Consumer;
@@ -114,14 +115,27 @@ public final class RankWorker implements AutoCloseable {
     if (!order.transports().isEmpty()) {
       config = config.withTransports(order.transports());
     }
+    boolean first =
+        order.binding() == CoreBinding.Time.BEFORE_CREATION
+            && spec.drives() == 1
+            && CoreBinding.hasCores(spec);
+    Set<Integer> before = first ? CoreBinding.threads() : Set.of();
+    boolean bound = first && CoreBinding.bind(spec);
     makeLanes();
     List<String> devices = new ArrayList<>();
     for (RankLane lane : lanes) {
-      lane.join(entrance.join(lane.spec(), order.uniqueId(), config));
+      lane.join(
+          first
+              ? entrance.joinBound(lane.spec(), order.uniqueId(), config)
+              : entrance.join(lane.spec(), order.uniqueId(), config));
       devices.add(lane.device().name());
     }
     Group.run(() -> lanes.forEach(RankLane::register));
-    boolean bound = order.bound() && bind();
+    if (bound) {
+      CoreBinding.releaseOthers(before);
+    } else if (order.binding() != CoreBinding.Time.NEVER) {
+      bound = bindAfterOthers();
+    }
     return new Reply.Joined(
         ProcessHandle.current().pid(),
         List.copyOf(devices),
@@ -129,11 +143,8 @@ public final class RankWorker implements AutoCloseable {
         bound);
   }
 
-  /**
-   * Last, since the engine counts the cores that its threads may use; and once the threads that all
-   * ranks of a process share have started, which are to stay unbound.
-   */
-  private boolean bind() {
+  /** Once the threads that all ranks of a process share have started, which are to stay unbound. */
+  private boolean bindAfterOthers() {
     awaitOthers();
     return CoreBinding.bind(spec);
   }

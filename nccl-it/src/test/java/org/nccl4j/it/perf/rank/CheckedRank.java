@@ -30,7 +30,7 @@ public final class CheckedRank implements AutoCloseable {
     this.nRanks = nRanks;
     worker = new RankWorker(RankSpec.host(rank, nRanks, mostBytes), CheckedRank::join);
     try {
-      ask(new Command.Join(id, settings, List.of("NET"), deadlineSeconds, false));
+      ask(new Command.Join(id, settings, List.of("NET"), deadlineSeconds, CoreBinding.Time.NEVER));
     } catch (AssertionError e) {
       worker.close();
       throw e;

@@ -45,7 +45,9 @@ class NetGpuTest {
     Map<String, String> all = new HashMap<>(settings);
     all.put("NCCL_SOCKET_IFNAME", "lo");
     for (Reply answer :
-        ranks.all(new Command.Join(id, all, List.of(), 20, false), RandomCells.PATIENCE)) {
+        ranks.all(
+            new Command.Join(id, all, List.of(), 20, CoreBinding.Time.NEVER),
+            RandomCells.PATIENCE)) {
       System.out.println(((Reply.Joined) answer).transports());
     }
     return ranks;

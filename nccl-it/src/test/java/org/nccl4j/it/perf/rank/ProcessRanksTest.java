@@ -31,7 +31,7 @@ final class ProcessRanksTest {
 
   private List<Reply.Joined> join(Ranks ranks) {
     String id = ((Reply.Text) ranks.one(0, new Command.CreateId(Library.OURS), PATIENCE)).text();
-    Command join = new Command.Join(id, Map.of(), List.of(), 10, true);
+    Command join = new Command.Join(id, Map.of(), List.of(), 10, CoreBinding.Time.BEFORE_CREATION);
     return ranks.all(join, PATIENCE).stream().map(Reply.Joined.class::cast).toList();
   }
 
@@ -81,7 +81,9 @@ final class ProcessRanksTest {
               NcclException.class,
               () ->
                   ranks.all(
-                      new Command.Join("not an id", Map.of(), List.of(), 10, true), PATIENCE));
+                      new Command.Join(
+                          "not an id", Map.of(), List.of(), 10, CoreBinding.Time.BEFORE_CREATION),
+                      PATIENCE));
       assertEquals(NcclException.Code.INVALID_ARGUMENT, e.code());
       assertTrue(e.problem().startsWith("rank 0: "), e.problem());
     }

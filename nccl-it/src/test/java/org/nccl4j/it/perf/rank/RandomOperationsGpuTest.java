@@ -39,7 +39,9 @@ class RandomOperationsGpuTest {
   }
 
   private static void join(Ranks ranks, String id) {
-    ranks.all(new Command.Join(id, Map.of(), List.of(), 20, false), RandomCells.PATIENCE);
+    ranks.all(
+        new Command.Join(id, Map.of(), List.of(), 20, CoreBinding.Time.NEVER),
+        RandomCells.PATIENCE);
   }
 
   private Cell random(Random random) {
