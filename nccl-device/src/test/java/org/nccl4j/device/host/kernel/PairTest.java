@@ -8,6 +8,7 @@ import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -28,7 +29,10 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
-/** Reduces and broadcasts of two ranks, each of which does a half if they reach each other. */
+/**
+ * Reduces, all-reduces and broadcasts of two ranks, each of which does a half if they reach each
+ * other.
+ */
 @Timeout(600)
 class PairTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 7 * 128, 4096);
@@ -66,6 +70,61 @@ class PairTest {
         byte[] wanted = run(through, work, contents, shift, inPlace);
         byte[] got = run(ranks, work, contents, shift, inPlace);
         assertArrayEquals(wanted, got, "turn " + turn + ": " + work + (inPlace ? " in place" : ""));
+      }
+    }
+  }
+
+  /** Through slots the algorithm's own kernel runs. Each rank is in place or not. */
+  @ParameterizedTest
+  @MethodSource("ways")
+  void theBitsOfAllReducesAreThoseOfTheAlgorithm(SingleCopy way) {
+    Random random = new Random(47);
+    Algorithm[] algorithms = {Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT};
+    Duration deadline = Duration.ofSeconds(30);
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, deadline, way);
+        LocalRanks through = new LocalRanks(2, LAYOUT, deadline, SingleCopy.OFF)) {
+      for (int turn = 0; turn < 120; turn++) {
+        DataType type = DataType.values()[turn % DataType.values().length];
+        RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
+        int count = (4096 + random.nextInt(90_000)) / type.bytes();
+        int shift = random.nextInt(3) * type.bytes();
+        byte[][] contents = new byte[2][count * type.bytes() + shift];
+        fill(contents[0], random, shift, type.bytes());
+        fill(contents[1], random, shift, type.bytes());
+        Algorithm algorithm = algorithms[random.nextInt(algorithms.length)];
+        CollectiveWork work =
+            new CollectiveWork(
+                Operation.ALL_REDUCE, algorithm, Protocol.SIMPLE, type, op, 0, count, 1, 4096);
+        byte[][] wanted = outcomes(through, work, contents, shift, false, false);
+        boolean first = random.nextBoolean();
+        boolean second = random.nextBoolean();
+        byte[][] got = outcomes(ranks, work, contents, shift, first, second);
+        for (int rank = 0; rank < 2; rank++) {
+          String what = "turn %d, rank %d: %s, in place: %s, %s";
+          assertArrayEquals(
+              wanted[rank], got[rank], what.formatted(turn, rank, work, first, second));
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("ways")
+  void largeAllReducesAreRight(SingleCopy way) {
+    int count = (17 << 20) / 4 + 5;
+    byte[][] contents = new byte[2][4 * count];
+    for (int rank = 0; rank < 2; rank++) {
+      ByteBuffer words = ByteBuffer.wrap(contents[rank]).order(ByteOrder.nativeOrder());
+      for (int i = 0; i < count; i++) {
+        words.putInt(4 * i, (rank + 1) * i);
+      }
+    }
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), way)) {
+      for (byte[] got : outcomes(ranks, allReduce(count), contents, 0, false, true)) {
+        ByteBuffer words = ByteBuffer.wrap(got).order(ByteOrder.nativeOrder());
+        for (int i = 0; i < count; i++) {
+          assertEquals(3 * i, words.getInt(4 * i), "element " + i);
+        }
       }
     }
   }
@@ -253,6 +312,23 @@ class PairTest {
     }
   }
 
+  /** The memory is unmapped: a rank that wrote to it would end the process. */
+  @Test
+  void aRankOfAnAllReduceThatComesAfterTheOthersFailureDoesNotTouchItsFreedBuffer() {
+    for (int first = 0; first < 2; first++) {
+      try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofMillis(50), IN_PROCESS)) {
+        int failing = first;
+        int late = 1 - first;
+        DeviceMemory mine = launch(ranks, failing, allReduce(15_000));
+        assertThrows(TimeoutException.class, () -> ranks.streams.get(failing).synchronize());
+        mine.close();
+        DeviceMemory theirs = launch(ranks, late, allReduce(15_000));
+        assertThrows(TimeoutException.class, () -> ranks.streams.get(late).synchronize());
+        theirs.close();
+      }
+    }
+  }
+
   /** Elements without NaN: which payload the sum of two has is up to the JVM's compiler. */
   private static void fill(byte[] bytes, Random random, int first, int elementBytes) {
     random.nextBytes(bytes);
@@ -262,7 +338,7 @@ class PairTest {
   }
 
   private static DeviceMemory launch(LocalRanks ranks, int rank, CollectiveWork work) {
-    DeviceMemory buffer = ranks.device.allocate(work.count());
+    DeviceMemory buffer = ranks.device.allocate(work.count() * work.type().bytes());
     KernelCommunicator communicator = ranks.communicators.get(rank);
     communicator.launch(communicator.prepare(work), buffer, buffer, ranks.streams.get(rank));
     return buffer;
@@ -307,6 +383,44 @@ class PairTest {
       }
     }
     return outcome;
+  }
+
+  /** Both ranks' outcomes; beside them nothing may change, nor in the buffers that are sent. */
+  private static byte[][] outcomes(
+      LocalRanks ranks, CollectiveWork work, byte[][] contents, int shift, boolean... inPlace) {
+    int bytes = contents[0].length;
+    DeviceMemory[] sends = new DeviceMemory[2];
+    DeviceMemory[] recvs = new DeviceMemory[2];
+    for (int rank = 0; rank < 2; rank++) {
+      sends[rank] = ranks.device.memAlloc(bytes + 64);
+      sends[rank].write(0, ByteBuffer.wrap(contents[rank]));
+      recvs[rank] = inPlace[rank] ? sends[rank] : ranks.device.memAlloc(bytes + 64);
+      recvs[rank].slice(bytes, 64).fill((byte) 0x5a);
+      KernelCommunicator communicator = ranks.communicators.get(rank);
+      communicator.launch(
+          communicator.prepare(work),
+          sends[rank].slice(shift, bytes - shift),
+          recvs[rank].slice(shift, bytes - shift),
+          ranks.streams.get(rank));
+    }
+    ranks.streams.forEach(DeviceStream::isIdle);
+    ranks.streams.forEach(DeviceStream::synchronize);
+    byte[][] outcomes = new byte[2][];
+    byte[] beside = new byte[64];
+    Arrays.fill(beside, (byte) 0x5a);
+    for (int rank = 0; rank < 2; rank++) {
+      outcomes[rank] = read(recvs[rank].slice(shift, bytes - shift), bytes - shift);
+      assertArrayEquals(beside, read(recvs[rank].slice(bytes, 64), 64));
+      if (inPlace[rank]) {
+        byte[] before = Arrays.copyOf(contents[rank], shift);
+        assertArrayEquals(before, read(recvs[rank], shift));
+      } else {
+        assertArrayEquals(contents[rank], read(sends[rank], bytes));
+        recvs[rank].close();
+      }
+      sends[rank].close();
+    }
+    return outcomes;
   }
 
   private static byte[] read(DeviceMemory memory, int bytes) {

@@ -21,7 +21,7 @@ public final class OneShotKernels implements HostAlgorithm {
     boolean isRoot = rank == work.root();
     List<Integer> root = List.of(work.root());
     return switch (work.operation()) {
-      case ALL_REDUCE -> new AllReduce(all, whole);
+      case ALL_REDUCE -> PairReduce.or(context, work, new AllReduce(all, whole));
       case ALL_GATHER -> allGather(context, work, all, whole);
       case REDUCE_SCATTER -> new ReduceScatter(all, context.to(work), whole, bytes, rank);
       case BROADCAST -> {

@@ -7,36 +7,49 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.operation.Operation;
 
 /**
- * Reduce of two ranks that reach each other's buffers: each combines one half of the data and
- * writes it to the root's buffer, so that both cores work. Both combine the root's data with the
- * other rank's, in this order, as the ring does: the bits are the same.
+ * Reduce and all-reduce of two ranks that reach each other's buffers: each combines one half of the
+ * data and writes it to the root's buffer, or to both, so that both cores work. Nobody else touches
+ * that half, so it works in place. Both combine the root's data with the other rank's, in this
+ * order, as the other algorithms do; an all-reduce has rank 0 for a root. The bits are the same.
  */
 final class PairReduce extends Pair {
   /** Bytes of a piece that goes through the scratch memory. */
   private static final int STAGED_PIECE = 16 << 10;
 
+  /** Bytes of a piece that is still in the core's own cache when it is copied to the peer. */
+  private static final int COPIED_PIECE = 16 << 10;
+
   private final Reduction reduction;
   private final int elementBytes;
   private final HostMemory scratch;
 
-  PairReduce(KernelContext context, CollectiveWork work, Kernel otherwise) {
+  /** True for an all-reduce. */
+  private final boolean toBoth;
+
+  private PairReduce(KernelContext context, CollectiveWork work, Kernel otherwise) {
     super(context, work, otherwise);
     this.reduction = context.reduction(work);
     this.elementBytes = work.type().bytes();
     this.scratch = context.scratch;
+    this.toBoth = work.operation() == Operation.ALL_REDUCE;
   }
 
-  /** True for reduces of two ranks of a host that are not small; the same on both ranks. */
-  static boolean suits(KernelContext context, CollectiveWork work) {
-    return suits(context, work, SingleCopy.LEAST_BYTES) && !context.reduction(work).hasPrepare();
+  /** This kernel where it suits, the same on both ranks; else another one. */
+  static Kernel or(KernelContext context, CollectiveWork work, Kernel otherwise) {
+    int parts = work.operation() == Operation.ALL_REDUCE ? 2 : 1;
+    return suits(context, work, parts * SingleCopy.LEAST_BYTES)
+            && !context.reduction(work).hasPrepare()
+        ? new PairReduce(context, work, otherwise)
+        : otherwise;
   }
 
   @Override
   @HotPath
   boolean expose(HostMemory send, HostMemory recv, long half) {
-    return isRoot ? offer(send, recv, bytes - half) : offer(send, null, half);
+    return offer(send, isRoot || toBoth ? recv : null, isRoot ? bytes - half : half);
   }
 
   @Override
@@ -44,12 +57,14 @@ final class PairReduce extends Pair {
   void work(HostMemory send, HostMemory recv, long half) {
     if (isRoot) {
       combine(send, 0, source(), sourceOffset(), recv, 0, 0, half);
+    } else if (toBoth) {
+      combine(source(), sourceOffset(), send, 0, recv, 0, half, bytes);
     } else {
       combine(source(), sourceOffset(), send, 0, target(), targetOffset(), half, bytes);
     }
   }
 
-  /** Combines a range of two buffers into the same range of a third. */
+  /** Combines a range of two buffers into the same range of a third, and copies it to the peer. */
   private void combine(
       HostMemory a,
       long aOffset,
@@ -59,8 +74,9 @@ final class PairReduce extends Pair {
       long targetOffset,
       long begin,
       long end) {
-    boolean staged = leaves && a.address() + aOffset != target.address() + targetOffset;
-    int most = staged ? STAGED_PIECE : PIECE;
+    boolean inPlace = a.address() + aOffset == target.address() + targetOffset;
+    boolean staged = leaves && (toBoth || !inPlace);
+    int most = staged ? STAGED_PIECE : toBoth ? COPIED_PIECE : PIECE;
     for (long at = begin; at < end; at += most) {
       int piece = (int) Math.min(most, end - at);
       int count = piece / elementBytes;
@@ -73,7 +89,20 @@ final class PairReduce extends Pair {
       if (staged) {
         Copies.stream(streaming, scratch, 0, target, targetOffset + at, piece);
       }
+      if (toBoth) {
+        copyToPeer(to, toOffset, at, piece, staged);
+      }
       check();
+    }
+  }
+
+  @HotPath
+  private void copyToPeer(HostMemory from, long fromOffset, long at, int bytes, boolean streams) {
+    long to = targetOffset() + at;
+    if (streams) {
+      Copies.stream(streaming, from, fromOffset, target(), to, bytes);
+    } else {
+      Copies.copy(from, fromOffset, target(), to, bytes);
     }
   }
 }

@@ -23,21 +23,21 @@ public final class RingKernels implements HostAlgorithm {
     Chunking ahead = context.parts(work, work.count(), 1);
     return switch (work.operation()) {
       case ALL_REDUCE ->
-          new RingAllReduce(
-              ring,
-              along,
-              context.parts(work, work.count(), n),
-              context.parts(work, work.count(), n));
+          PairReduce.or(
+              context,
+              work,
+              new RingAllReduce(
+                  ring,
+                  along,
+                  context.parts(work, work.count(), n),
+                  context.parts(work, work.count(), n)));
       case ALL_GATHER -> new RingAllGather(ring, along, whole, ahead, bytes);
       case REDUCE_SCATTER -> new RingReduceScatter(ring, along, whole, bytes);
       case BROADCAST -> {
         Kernel round = new RingBroadcast(ring, along, whole, ahead, work.root());
         yield PairBroadcast.suits(context, work) ? new PairBroadcast(context, work, round) : round;
       }
-      case REDUCE -> {
-        Kernel round = new RingReduce(ring, along, whole, work.root());
-        yield PairReduce.suits(context, work) ? new PairReduce(context, work, round) : round;
-      }
+      case REDUCE -> PairReduce.or(context, work, new RingReduce(ring, along, whole, work.root()));
       default -> throw KernelContext.none(work);
     };
   }

@@ -22,7 +22,10 @@ public final class TwoShotKernels implements HostAlgorithm {
     List<Integer> others = context.others();
     Primitives all = context.primitives(work, others, others, context.reductionOfAll(work));
     Chunking parts = context.parts(work, work.count(), context.spec.nRanks());
-    return new AllReduce(all, context.to(work), context.from(work), parts, context.spec.rank());
+    return PairReduce.or(
+        context,
+        work,
+        new AllReduce(all, context.to(work), context.from(work), parts, context.spec.rank()));
   }
 
   private record AllReduce(
