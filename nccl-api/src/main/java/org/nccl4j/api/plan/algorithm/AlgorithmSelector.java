@@ -22,12 +22,15 @@ import org.nccl4j.operation.Protocol;
 public final class AlgorithmSelector {
   private static final System.Logger LOG = DebugLog.of("TUNING");
 
+  /** Operations for which settings leave no way, as this process has logged. */
+  private static final Set<Excluded> TOLD = ConcurrentHashMap.newKeySet();
+
+  /** An operation, and settings that leave no way for it. */
+  private record Excluded(Operation operation, String settings) {}
+
   private final CostModel costs;
   private final AlgorithmFilter filter;
   private final TunerHook edit;
-
-  /** Operations for which the settings leave no way, as the log says. */
-  private final Set<Operation> told = ConcurrentHashMap.newKeySet();
 
   public AlgorithmSelector(CostModel costs, AlgorithmFilter filter) {
     this(costs, filter, TunerHook.NONE);
@@ -139,7 +142,7 @@ public final class AlgorithmSelector {
     if (!isAllowed(operation, best)
         && costs.overConnections(operation).size() > 1
         && !filter.demandsNvls()
-        && told.add(operation)) {
+        && TOLD.add(new Excluded(operation, filter.toString()))) {
       LOG.log(
           Level.WARNING,
           "nothing that {1} allows does {0} here; it uses {2} {3}. Remedy: name an algorithm and a"
