@@ -95,7 +95,23 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
 
   /** Ups and downs of a tree between hosts, and what a host sends of a whole in it. */
   static double treeMicroseconds(int hosts, long bytes) {
-    return 2 * levels(hosts) * (FLIGHT + MESSAGE) + 2 * bytes / (NETWORK_GIGABYTES * 1e3);
+    return 2 * levels(hosts) * (FLIGHT + MESSAGE)
+        + treeSent(Operation.ALL_REDUCE, hosts) * bytes / (NETWORK_GIGABYTES * 1e3);
+  }
+
+  /**
+   * Returns how many times the busiest host sends the whole data in the double binary tree between
+   * hosts. In an all-reduce a host sends half of the data to each of its neighbours in each of the
+   * two trees. Among four hosts or more some host has three neighbours in one tree and one in the
+   * other; of two hosts, each has one in either. From one root a host sends to its children alone;
+   * among many hosts the count is between that of the roots with the most and the fewest.
+   */
+  static double treeSent(Operation operation, int hosts) {
+    return switch (hosts) {
+      case 2 -> 1;
+      case 3 -> 1.5;
+      default -> operation.isRooted() ? 1.5 : 2;
+    };
   }
 
   /** Steps of a binary tree from its root to the last of so many. */
@@ -119,7 +135,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
           };
       case HIERARCHICAL -> spread.sentByHierarchical(operation);
       case PAT -> spread.sentByPat();
-      case TREE -> operation.isRooted() ? 1.5 : 2;
+      case TREE -> treeSent(operation, spread.hosts());
       case ONE_SHOT -> oneShotSent(operation, nRanks, spread.mostRanks());
       default -> algorithm.sent(operation, nRanks) / share * crossing;
     };
@@ -143,7 +159,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
     return switch (algorithm) {
       case RING, HIERARCHICAL -> allReduce ? 4 * share : 2;
       case PAT -> 2;
-      case TREE -> operation.isRooted() ? 3 : 6;
+      case TREE -> operation.isRooted() ? 3 : movedInTrees();
       case ONE_SHOT ->
           switch (operation) {
             case ALL_REDUCE -> 2.4 * others;
@@ -152,6 +168,12 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
           };
       default -> 2.1 * algorithm.sent(operation, nRanks);
     };
+  }
+
+  /** It receives as much as it sends, to and from other hosts, and ranks of its own host if any. */
+  private double movedInTrees() {
+    double near = spread.mostRanks() > 1 ? 1 : 0;
+    return 2 * (near + treeSent(Operation.ALL_REDUCE, spread.hosts()));
   }
 
   @Override

@@ -115,6 +115,10 @@ public class ChoicesTest {
     addNvls(all);
     all.put("GPU 4 PCIe", new Ranks(facts(4, Device.Kind.CUDA, "Other", true, false, 1), null));
     all.put("GPU 4 apart", new Ranks(facts(4, Device.Kind.CUDA, "Other", false, false, 1), null));
+    for (int n : new int[] {2, 4}) {
+      String name = "host %d on 2".formatted(n);
+      all.put(name, new Ranks(facts(n, Device.Kind.HOST, "host", false, false, 2), null));
+    }
     all.put("host 8 on 2", new Ranks(facts(8, Device.Kind.HOST, "host", false, false, 2), null));
     all.put("host 4 on 4", new Ranks(facts(4, Device.Kind.HOST, "host", false, false, 4), null));
     all.put("GPU 16 on 2", new Ranks(facts(16, Device.Kind.CUDA, "Other", false, false, 2), null));

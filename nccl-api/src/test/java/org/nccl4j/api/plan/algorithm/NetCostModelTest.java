@@ -2,8 +2,10 @@ package org.nccl4j.api.plan.algorithm;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -13,6 +15,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.DoubleBinaryTree;
 
 class NetCostModelTest {
   private static CostModel costs(int hosts, int ranksAHost) {
@@ -49,6 +52,45 @@ class NetCostModelTest {
         new RankPlacement(
             List.of(List.of(0, 2, 4, 6), List.of(1, 3, 5, 7)), true, 1, false, "Socket");
     assertEquals(4 * 7 / 8.0, turns.sentByPat());
+  }
+
+  /** Half of the data for each neighbour in each of the two trees; from a root for each child. */
+  @Test
+  void aHostSendsHalfOfTheDataAlongEachEdgeOfTheTrees() {
+    for (int hosts = 2; hosts <= 100; hosts++) {
+      double most = 0;
+      double fewest = Double.POSITIVE_INFINITY;
+      for (int host = 0; host < hosts; host++) {
+        double neighbours = 0;
+        for (int tree = 0; tree < 2; tree++) {
+          DoubleBinaryTree.Place place = DoubleBinaryTree.place(hosts, host, tree);
+          neighbours +=
+              IntStream.of(place.up(), place.down0(), place.down1())
+                  .filter(other -> other != DoubleBinaryTree.NONE)
+                  .count();
+        }
+        most = Math.max(most, neighbours / 2);
+        fewest = Math.min(fewest, neighbours / 2);
+      }
+      assertEquals(most, NetCostModel.treeSent(Operation.ALL_REDUCE, hosts), hosts + " hosts");
+      for (Operation operation : List.of(Operation.BROADCAST, Operation.REDUCE)) {
+        double rooted = NetCostModel.treeSent(operation, hosts);
+        assertTrue(rooted >= fewest && rooted <= most, operation + " of " + hosts + " hosts");
+      }
+    }
+  }
+
+  /** Between two hosts trees send the data once; a ring of many ranks, nearly twice. */
+  @ParameterizedTest
+  @CsvSource({"1", "2", "4", "8"})
+  void largeDataOfTwoHostsTakeTreesRatherThanRings(int ranksAHost) {
+    AlgorithmSelector selector =
+        new AlgorithmSelector(costs(2, ranksAHost), AlgorithmFilter.parse("Ring,Tree", ""));
+    for (long bytes = 8; bytes <= 1L << 30; bytes *= 2) {
+      AlgorithmChoice choice =
+          selector.choose(Operation.ALL_REDUCE, bytes, DataType.INT8, RedOp.SUM);
+      assertEquals(Algorithm.TREE, choice.algorithm(), bytes + " bytes");
+    }
   }
 
   /** A ring passes every host one after the other, a tree a logarithm of them. */
