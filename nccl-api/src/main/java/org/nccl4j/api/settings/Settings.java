@@ -261,8 +261,8 @@ public final class Settings implements SettingValues {
           "NCCL_TOPO_FILE",
           "",
           "the name of a topology file",
-          "A topology file that replaces the detection of the machine, or without GPUs is its"
-              + " start; unset: the hypervisor's, if there is one.");
+          "A topology file that replaces the detection of the machine, but for networks if it has"
+              + " none, or without GPUs is its start; unset: the hypervisor's, if there is one.");
 
   public static final Setting<String> NCCL_TOPO_DUMP_FILE =
       Setting.text(

@@ -38,7 +38,7 @@ public final class HostMachine {
         TopologyFile.of(settings.find(Settings.NCCL_TOPO_FILE).map(Path::of), new SysFiles(root));
     XmlElement system =
         file.filter(TopologyFile::isWhole)
-            .map(TopologyFile::system)
+            .map(whole -> LiveMachine.of(root, whole, settings))
             .orElseGet(() -> LiveMachine.of(root, file, settings).system());
     return system.children().isEmpty() ? Optional.empty() : Optional.of(routes(system, settings));
   }

@@ -43,7 +43,7 @@ record LiveMachine(
    */
   static LiveMachine of(Path root, Optional<TopologyFile> start, Settings settings) {
     SysFiles files = new SysFiles(root);
-    List<NetFacts> nets = NetworkScan.of(files, net -> isAllowed(settings, net));
+    List<NetFacts> nets = nets(files, settings);
     // Interfaces have no port number; only InfiniBand's ports can be fused.
     boolean fusible = nets.stream().allMatch(net -> net.port() > 0);
     if (!root.toAbsolutePath().normalize().equals(HERE)) {
@@ -63,6 +63,22 @@ record LiveMachine(
         gpus.isEmpty() ? Optional.empty() : absence.map(LiveMachine::doubt),
         gpus.size(),
         fusible);
+  }
+
+  /**
+   * A topology file with GPUs, and if it has no network, with those of this machine.
+   *
+   * @param settings that allow network cards
+   */
+  static XmlElement of(Path root, TopologyFile whole, Settings settings) {
+    SysFiles files = new SysFiles(root);
+    return whole.hasNets()
+        ? whole.system()
+        : detected(files, List.of(), nets(files, settings), Optional.of(whole));
+  }
+
+  private static List<NetFacts> nets(SysFiles files, Settings settings) {
+    return NetworkScan.of(files, net -> isAllowed(settings, net));
   }
 
   private static boolean isAllowed(Settings settings, NetFacts net) {

@@ -216,17 +216,21 @@ final class MachineOptions {
   }
 
   /**
-   * The file that was named, or this machine's file, or detection with every port on its own;
-   * writes it to NCCL_TOPO_DUMP_FILE.
+   * The file that was named, or this machine's file with what it lacks, or detection with every
+   * port on its own; writes it to NCCL_TOPO_DUMP_FILE.
    */
   XmlElement found() throws IOException {
-    XmlElement found = isLive() ? live().system() : given().orElseThrow().system();
+    XmlElement found = isLive() ? live().system() : fromFile(given().orElseThrow());
     Optional<String> dump = find(Settings.NCCL_TOPO_DUMP_FILE);
     if (dump.isPresent()) {
       OutputFile.write(
           Settings.NCCL_TOPO_DUMP_FILE.name(), Path.of(dump.get()), TopologyXml.write(found));
     }
     return found;
+  }
+
+  private XmlElement fromFile(TopologyFile whole) {
+    return file == null ? LiveMachine.of(root(), whole, values()) : whole.system();
   }
 
   /** Returns the origin of the GPUs, as a sentence. */

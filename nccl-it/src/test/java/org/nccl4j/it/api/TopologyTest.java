@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -29,6 +30,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.topo.detect.NetworkScan;
+import org.nccl4j.topo.detect.SysFiles;
 
 /** Communicators along a topology file, and the files that they write. */
 @Timeout(600)
@@ -156,6 +159,22 @@ class TopologyTest {
     // Without a file it is this machine, which has at least a CPU or is empty.
     allReduces(CommunicatorConfig.defaults().with("NCCL_TOPO_DUMP_FILE", dump.toString()), 2);
     assertTrue(Files.readString(dump).startsWith("<system version=\"1\""));
+  }
+
+  /** Such a file was refused for several hosts; NCCL adds the machine's own networks to it. */
+  @Test
+  void ranksOfSeveralHostsNeedNoNetworksInTheFile() throws Exception {
+    assumeTrue(
+        !NetworkScan.of(new SysFiles(Path.of("/"))).isEmpty(),
+        "this machine has no interface that is up besides lo");
+    Path dump = folder.resolve("dump.xml");
+    CommunicatorConfig config = config().with("NCCL_TOPO_DUMP_FILE", dump.toString());
+    try (Ranks ranks = Ranks.onHosts("aabb", config)) {
+      ranks.run((comm, stream) -> sums(comm, stream));
+    }
+    String written = Files.readString(dump);
+    assertTrue(written.contains("<net "), written);
+    assertTrue(written.contains("<gpu "), written);
   }
 
   @Test

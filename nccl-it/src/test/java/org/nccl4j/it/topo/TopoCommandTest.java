@@ -398,6 +398,25 @@ class TopoCommandTest {
         out.toString().indexOf("ffff:ff:01.0") < out.toString().indexOf("<gpu "), out.toString());
   }
 
+  /** The same file, named by --file, may be another machine's, and nothing is added to it. */
+  @Test
+  void aMachinesFileWithoutNetworksGetsThoseOfTheMachine() throws IOException {
+    Path eth = Files.createDirectories(folder.resolve("sys/class/net/eth0"));
+    Files.writeString(eth.resolve("operstate"), "up");
+    Path own = Files.createDirectories(folder.resolve("var/run/nvidia-topologyd"));
+    Path whole =
+        Files.writeString(
+            own.resolve("virtualTopology.xml"),
+            "<system version=\"1\"><cpu numaid=\"3\" arch=\"x86_64\" vendor=\"AuthenticAMD\">"
+                + "<pci busid=\"0001:00:00.0\" class=\"0x030200\" link_speed=\"16.0 GT/s PCIe\""
+                + " link_width=\"16\"><gpu dev=\"0\" sm=\"80\" rank=\"0\"/></pci></cpu></system>");
+    assertEquals("eth0", cards());
+    assertTrue(out.toString().contains("<gpu dev=\"0\""), out.toString());
+    assertEquals(0, run("graph", "--root", folder.toString(), "--nodes", "2"), err.toString());
+    assertEquals(1, run("graph", "--file", whole.toString(), "--nodes", "2"));
+    assertTrue(err.toString().contains("add a <net>"), err.toString());
+  }
+
   @Test
   void aRootWithoutARecordedMachineIsRefused() {
     assertEquals(2, run("detect", "--root", folder.toString()));

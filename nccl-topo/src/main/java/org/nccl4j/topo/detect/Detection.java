@@ -42,7 +42,7 @@ public final class Detection {
    * The topology of a host of which some is given. Given elements keep their places and attributes,
    * and get the attributes that they lack; what leads to no GPU or network is left out.
    *
-   * @param start a topology without GPUs; not changed
+   * @param start a topology, without the GPUs that the facts have; not changed
    */
   public static XmlElement of(SysFiles files, HostFacts facts, XmlElement start) {
     Detection detection = new Detection(files, facts, start.copy());

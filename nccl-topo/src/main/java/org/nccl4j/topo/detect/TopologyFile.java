@@ -6,8 +6,9 @@ import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
- * The topology file of a machine. With GPUs it replaces the detection; without, it is the start of
- * it, such as the PCI tree that a cloud's virtual machines do not see.
+ * The topology file of a machine. With GPUs it replaces the detection, except that of networks
+ * where it has none. Without GPUs it is the start of the detection, such as the PCI tree that a
+ * cloud's virtual machines do not see.
  *
  * @param path of the file
  * @param system its top element
@@ -29,10 +30,15 @@ public record TopologyFile(Path path, XmlElement system) {
 
   /** True if it has GPUs, and so replaces the detection. */
   public boolean isWhole() {
-    return hasGpu(system);
+    return has(system, "gpu");
   }
 
-  private static boolean hasGpu(XmlElement element) {
-    return element.is("gpu") || element.children().stream().anyMatch(TopologyFile::hasGpu);
+  /** True if it has networks. */
+  public boolean hasNets() {
+    return has(system, "net");
+  }
+
+  private static boolean has(XmlElement element, String tag) {
+    return element.is(tag) || element.children().stream().anyMatch(child -> has(child, tag));
   }
 }

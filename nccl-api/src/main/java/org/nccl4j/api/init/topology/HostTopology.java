@@ -24,8 +24,9 @@ import org.nccl4j.topo.xml.XmlFusion;
 /**
  * The topology of this host as some ranks see it and as a topology file has it, with those ranks on
  * their GPUs, numbered from 0 on the host. It comes from a topology file with GPUs, else from the
- * kernel and the driver, beginning with a file without GPUs. A file has its GPUs by bus address;
- * for ranks on the host device it stands for an absent machine, and they get its GPUs in order.
+ * kernel and the driver, beginning with a file without GPUs. The kernel's networks are added to a
+ * file that has none. A file has its GPUs by bus address; for ranks on the host device it stands
+ * for an absent machine, and they get its GPUs in order.
  */
 final class HostTopology {
   private final Settings settings;
@@ -52,12 +53,17 @@ final class HostTopology {
     List<GpuFacts> gpus = new ArrayList<>();
     local.forEach((rank, facts) -> facts.gpu().ifPresent(gpu -> gpus.add(gpu.withRank(rank))));
     Optional<TopologyFile> given = MachineFacts.file(settings, files, !gpus.isEmpty());
-    if (given.isPresent() && given.get().isWhole()) {
+    boolean whole = given.filter(TopologyFile::isWhole).isPresent();
+    if (whole && given.get().hasNets()) {
       return fromFile(given.get());
     }
     List<NetFacts> nets = new ArrayList<>();
     for (NetFacts net : NetworkScan.of(files, nics::isPreferred)) {
       nets.add(nics.reachesGpus(net) ? net.reachingGpus() : net);
+    }
+    if (whole) {
+      HostFacts missing = new HostFacts(hostHash, List.of(), nets);
+      return Detection.of(files, missing, fromFile(given.get()));
     }
     HostFacts facts = new HostFacts(hostHash, gpus, nets);
     return given
@@ -110,7 +116,7 @@ final class HostTopology {
    * One machine of what is seen of it from several containers, each of which shows its own
    * networks. Elements that are equal are one. The views are not changed.
    *
-   * @param files whether they come from files, whose networks have numbers that others know
+   * @param files whether their networks come from files, and have numbers that others know
    */
   static XmlElement join(List<XmlElement> views, boolean files) {
     if (views.size() == 1) {

@@ -12,6 +12,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.nccl4j.api.init.peers.LocalIdentity;
 import org.nccl4j.api.settings.SettingFile;
@@ -35,9 +36,15 @@ import org.nccl4j.topo.detect.TopologyFile;
  * @param container the same for ranks that see the same files and networks
  * @param gpu its GPU; empty on the host device
  * @param fromFile true with a topology file that replaces the detection
+ * @param netsFromFile true if that file has networks; else the detection adds them
  * @param dumps true if it has to write the topology or the graphs to a file
  */
-record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
+record MachineFacts(
+    String container,
+    Optional<GpuFacts> gpu,
+    boolean fromFile,
+    boolean netsFromFile,
+    boolean dumps) {
 
   static MachineFacts of(Device device, Settings settings, SysFiles files) {
     Optional<GpuFacts> gpu =
@@ -45,15 +52,17 @@ record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, 
     return new MachineFacts(
         LocalIdentity.container(),
         gpu,
-        isFromFile(settings, files, gpu.isPresent()),
+        isFromFile(settings, files, gpu.isPresent(), TopologyFile::isWhole),
+        isFromFile(settings, files, gpu.isPresent(), file -> file.isWhole() && file.hasNets()),
         settings.isSet(Settings.NCCL_TOPO_DUMP_FILE)
             || settings.isSet(Settings.NCCL_GRAPH_DUMP_FILE));
   }
 
   /** A file that cannot be read is an error for the rank that describes the machine. */
-  private static boolean isFromFile(Settings settings, SysFiles files, boolean gpus) {
+  private static boolean isFromFile(
+      Settings settings, SysFiles files, boolean gpus, Predicate<TopologyFile> which) {
     try {
-      return file(settings, files, gpus).filter(TopologyFile::isWhole).isPresent();
+      return file(settings, files, gpus).filter(which).isPresent();
     } catch (TopologyException e) {
       return true;
     }
@@ -108,6 +117,7 @@ record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, 
     try (DataOutputStream out = new DataOutputStream(bytes)) {
       out.writeUTF(container);
       out.writeBoolean(fromFile);
+      out.writeBoolean(netsFromFile);
       out.writeBoolean(dumps);
       out.writeBoolean(gpu.isPresent());
       if (gpu.isPresent()) {
@@ -141,9 +151,10 @@ record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, 
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       String container = in.readUTF();
       boolean fromFile = in.readBoolean();
+      boolean netsFromFile = in.readBoolean();
       boolean dumps = in.readBoolean();
-      return new MachineFacts(
-          container, in.readBoolean() ? Optional.of(read(in)) : Optional.empty(), fromFile, dumps);
+      Optional<GpuFacts> gpu = in.readBoolean() ? Optional.of(read(in)) : Optional.empty();
+      return new MachineFacts(container, gpu, fromFile, netsFromFile, dumps);
     } catch (IOException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,

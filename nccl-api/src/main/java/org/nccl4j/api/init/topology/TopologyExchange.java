@@ -184,7 +184,7 @@ public final class TopologyExchange {
                       missing -> TopologyXml.parseSystem("rank " + rank, inflate(rank, view))));
         }
       }
-      boolean files = facts.get(ranks.get(0)).fromFile();
+      boolean files = facts.get(ranks.get(0)).netsFromFile();
       XmlElement system =
           CliqueTopology.fuse(
               seen.values().stream().map(host -> HostTopology.join(host, files)).toList());

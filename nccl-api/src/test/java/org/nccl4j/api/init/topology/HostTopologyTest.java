@@ -39,7 +39,7 @@ class HostTopologyTest {
     GpuFacts gpu =
         new GpuFacts("0001:00:00.0", 0, -1, 80, true, Map.of(), 0, 0, Set.of("0002:00:00.0"));
     TreeMap<Integer, MachineFacts> local = new TreeMap<>();
-    local.put(0, new MachineFacts("here", Optional.of(gpu), false, false));
+    local.put(0, new MachineFacts("here", Optional.of(gpu), false, false, false));
     return TopologyXml.write(
         new HostTopology(Settings.alone(settings), new SysFiles(root), local, nics).make(7));
   }
@@ -106,9 +106,52 @@ class HostTopologyTest {
     assertEquals("mlx5_0:1 mlx5_1:1 mlx5_1:2", nets(Set.of("of a plug-in")));
   }
 
+  /** As in NCCL, whose plug-ins' devices are added unless the file has them. */
+  @Test
+  void filesWithGpusAndWithoutNetworksGetThoseOfTheMachine() throws IOException {
+    String whole = WITHOUT_GPUS.replace("/></pci>", "><gpu dev=\"0\" sm=\"80\"/></pci></pci>");
+    Path named = Files.writeString(root.resolve("named.xml"), whole);
+    Map<String, String> settings = Map.of("NCCL_TOPO_FILE", named.toString());
+    assertFalse(made(settings).contains("<net "));
+    write("infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
+    for (String name : List.of("eth0", "eth1")) {
+      write("net/" + name + "/operstate", "up");
+    }
+    String topology = made(settings);
+    assertTrue(isBelowTheBridge(topology), topology);
+    assertTrue(topology.contains("nopeers=\"0002:00:00.0\""), topology);
+    assertEquals(1, topology.split("<gpu ").length - 1, topology);
+    assertEquals("mlx5_0:1", nets(topology));
+    assertEquals("eth1:0", nets(made(settings, new HostNics(Set.of("eth1"), Set.of()))));
+    Files.writeString(
+        named, whole.replace("<gpu ", "<nic><net name=\"mine\" port=\"1\"/></nic><gpu "));
+    assertEquals("mine:1", nets(made(settings)));
+  }
+
+  /** Numbers of networks that a file has are known to others; those of detection are not. */
+  @Test
+  void ranksSayWhetherTheirFileHasNetworks() throws IOException {
+    SysFiles files = new SysFiles(root);
+    String whole = WITHOUT_GPUS.replace("/></pci>", "><gpu dev=\"0\" sm=\"80\"/></pci></pci>");
+    Path named = Files.writeString(root.resolve("named.xml"), whole);
+    Settings settings = Settings.alone(Map.of("NCCL_TOPO_FILE", named.toString()));
+    MachineFacts without = MachineFacts.of(Devices.host(), settings, files);
+    assertTrue(without.fromFile());
+    assertFalse(without.netsFromFile());
+    Files.writeString(named, whole.replace("<gpu ", "<nic><net name=\"mine\"/></nic><gpu "));
+    MachineFacts with = MachineFacts.of(Devices.host(), settings, files);
+    assertTrue(with.netsFromFile());
+    assertEquals(with, MachineFacts.fromBytes(0, with.toBytes()));
+    assertEquals(without, MachineFacts.fromBytes(0, without.toBytes()));
+  }
+
   private String nets(Set<String> preferred) {
+    return nets(made(Map.of(), new HostNics(preferred, Set.of())));
+  }
+
+  private static String nets(String topology) {
     return Pattern.compile("<net name=\"(\\w+)\".* port=\"(\\d+)\"")
-        .matcher(made(Map.of(), new HostNics(preferred, Set.of())))
+        .matcher(topology)
         .results()
         .map(net -> net.group(1) + ":" + net.group(2))
         .collect(Collectors.joining(" "));

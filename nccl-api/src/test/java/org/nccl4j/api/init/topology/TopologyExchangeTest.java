@@ -141,7 +141,7 @@ class TopologyExchangeTest {
             0,
             0,
             Set.of("0000:12:00.0"));
-    MachineFacts facts = new MachineFacts("here", Optional.of(gpu), false, false);
+    MachineFacts facts = new MachineFacts("here", Optional.of(gpu), false, false, false);
     assertEquals(facts, MachineFacts.fromBytes(0, facts.toBytes()));
   }
 }
