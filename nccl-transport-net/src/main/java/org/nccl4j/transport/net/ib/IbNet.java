@@ -214,7 +214,11 @@ final class IbNet implements Net {
             width,
             context.rank(),
             watch,
-            place -> new ControlDialer(to, place, context)));
+            place ->
+                place == 0
+                    ? new ControlDialer(to, place, context)
+                    : ControlDialer.replacing(
+                        to, place, context, settings.failover(), System::nanoTime)));
   }
 
   @Override

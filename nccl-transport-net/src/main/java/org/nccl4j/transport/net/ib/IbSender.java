@@ -107,7 +107,8 @@ final class IbSender extends IbConnection implements NetSender {
    *
    * @param pairs number of queue pairs, a multiple of the width
    * @param width the greater number of ports of the two ends
-   * @param dialers a dialer that begins with the address of a place, counted from 0
+   * @param dialers a dialer that begins with the address of a place, counted from 0; those of other
+   *     places replace the first one's connection
    */
   IbSender(
       IbSettings settings,

@@ -13,6 +13,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -278,6 +279,24 @@ class ControlDialerTest {
     now += 6 * SECOND;
     assertFalse(dialer.step());
     assertTrue(dialer.toString().contains("(no answer within 5 s)"), dialer.toString());
+    meets(dialer, arrival(accept(dialer)));
+  }
+
+  /** Two dead addresses of 5 s each would take all of the time that a move has. */
+  @Test
+  void inPlaceOfAnotherAllAddressesAreTriedInHalfOfTheTime() throws IOException {
+    List<InetAddress> addresses = List.of(loopback(), loopback());
+    IbHandle handle = new IbHandle(SESSION, server.socket().getLocalPort(), 1, 1, addresses);
+    ControlDialer dialer =
+        keep(ControlDialer.replacing(handle, 1, new Patient(), Duration.ofSeconds(10), () -> now));
+    dialer.introduce(end(0));
+    accept(dialer);
+    now += 3 * SECOND;
+    assertFalse(dialer.step());
+    assertTrue(dialer.toString().contains("(no answer within 2.5 s)"), dialer.toString());
+    accept(dialer);
+    now += 3 * SECOND;
+    assertFalse(dialer.step());
     meets(dialer, arrival(accept(dialer)));
   }
 

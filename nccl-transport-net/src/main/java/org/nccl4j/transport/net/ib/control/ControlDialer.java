@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib.control;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.function.LongSupplier;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.wire.Dialer;
@@ -42,13 +43,33 @@ public final class ControlDialer implements AutoCloseable {
 
   /** Creates a dialer as the other constructor does, with a clock in nanoseconds. */
   public ControlDialer(IbHandle handle, int place, NetContext context, LongSupplier clock) {
-    dialer =
-        new Dialer(
-            handle.socketAddresses(place),
-            socket -> context.controlChannel(socket, /* dialed= */ true),
-            clock);
+    this(handle, context, new Dialer(handle.socketAddresses(place), channels(context), clock));
+  }
+
+  private ControlDialer(IbHandle handle, NetContext context, Dialer dialer) {
+    this.dialer = dialer;
     session = handle.sessionBytes();
     secret = context.secret();
+  }
+
+  /**
+   * Creates a dialer of a connection in place of another, which may have gone over a port that is
+   * down: of several addresses, all but one may be dead.
+   *
+   * @param place of the address with which it begins
+   * @param bound the time in which a connection is to be found
+   * @param clock in nanoseconds
+   */
+  public static ControlDialer replacing(
+      IbHandle handle, int place, NetContext context, Duration bound, LongSupplier clock) {
+    return new ControlDialer(
+        handle,
+        context,
+        Dialer.within(bound, handle.socketAddresses(place), channels(context), clock));
+  }
+
+  private static PendingHandshake.Channels channels(NetContext context) {
+    return socket -> context.controlChannel(socket, /* dialed= */ true);
   }
 
   /** Sets the queue pair information that the listener receives. */
