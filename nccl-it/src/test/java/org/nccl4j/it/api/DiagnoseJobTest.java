@@ -5,11 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
@@ -70,15 +67,7 @@ class DiagnoseJobTest {
       processes.add(new ProcessBuilder(command).redirectErrorStream(true).start());
     }
     for (Process process : processes) {
-      BufferedReader out =
-          new BufferedReader(
-              new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
-      StringBuilder said = new StringBuilder();
-      String line;
-      while ((line = out.readLine()) != null && !line.equals("ready")) {
-        said.append(line).append('\n');
-      }
-      assertEquals("ready", line, said.toString());
+      RankJvm.awaitReady(process);
     }
   }
 

@@ -3,13 +3,10 @@ package org.nccl4j.it.api;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -97,16 +94,7 @@ class DiagnoseTest {
       processes.add(new ProcessBuilder(command).redirectErrorStream(true).start());
     }
     for (Process process : processes) {
-      BufferedReader out =
-          new BufferedReader(
-              new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
-      // Newer JDKs warn of native libraries first.
-      StringBuilder said = new StringBuilder();
-      String line;
-      while ((line = out.readLine()) != null && !line.equals("ready")) {
-        said.append(line).append('\n');
-      }
-      assertEquals("ready", line, said.toString());
+      RankJvm.awaitReady(process);
     }
   }
 

@@ -3,11 +3,16 @@ package org.nccl4j.it.api;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.BufferedReader;
 import java.io.File;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.nccl4j.api.Communicator;
@@ -61,6 +66,40 @@ public final class RankJvm {
     }
     command.addAll(options);
     return command;
+  }
+
+  /**
+   * Waits until a rank says "ready", and leaves out what it says before. The rank is killed if it
+   * does not for too long.
+   *
+   * @param rank whose output nobody else reads
+   */
+  public static void awaitReady(Process rank) throws Exception {
+    List<String> said = new CopyOnWriteArrayList<>();
+    FutureTask<Boolean> reading = new FutureTask<>(() -> isReady(rank.inputReader(), said));
+    Thread reader = new Thread(reading, "rank-reader");
+    reader.setDaemon(true); // no deadline or interrupt ends the read of a pipe
+    reader.start();
+    boolean ready = false;
+    try {
+      ready = reading.get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+      assertTrue(ready, () -> "a rank ends before it is ready: " + said);
+    } catch (TimeoutException e) {
+      throw new AssertionError("a rank is not ready in time: " + said, e);
+    } finally {
+      if (!ready) {
+        rank.destroyForcibly();
+      }
+    }
+  }
+
+  private static boolean isReady(BufferedReader out, List<String> said) throws IOException {
+    String line = out.readLine();
+    while (line != null && !line.equals("ready")) {
+      said.add(line);
+      line = out.readLine();
+    }
+    return line != null;
   }
 
   /** Two ranks, of which the first has the options. */

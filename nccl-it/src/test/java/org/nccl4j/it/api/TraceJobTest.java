@@ -4,11 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -78,14 +75,7 @@ class TraceJobTest {
       processes.add(new ProcessBuilder(command).redirectErrorStream(true).start());
     }
     for (Process process : processes) {
-      BufferedReader out =
-          new BufferedReader(
-              new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
-      String line;
-      do {
-        line = out.readLine();
-      } while (line != null && !line.equals("ready"));
-      assertEquals("ready", line);
+      RankJvm.awaitReady(process);
     }
   }
 

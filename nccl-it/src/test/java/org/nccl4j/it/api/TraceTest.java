@@ -4,8 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
@@ -107,14 +105,7 @@ class TraceTest {
       processes.add(new ProcessBuilder(command).redirectErrorStream(true).start());
     }
     for (Process process : processes) {
-      BufferedReader out =
-          new BufferedReader(
-              new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
-      String line;
-      do {
-        line = out.readLine();
-      } while (line != null && !line.equals("ready"));
-      assertEquals("ready", line);
+      RankJvm.awaitReady(process);
     }
   }
 
@@ -155,7 +146,7 @@ class TraceTest {
       command.addAll(List.of(EndingRank.class.getName(), Integer.toString(seconds)));
       Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
       processes.add(process);
-      assertEquals('r', process.getInputStream().read());
+      RankJvm.awaitReady(process);
       out = new StringWriter();
       status = run(out, "-s", "3600", "-o", file.toString(), Long.toString(process.pid()));
       seconds *= 5;

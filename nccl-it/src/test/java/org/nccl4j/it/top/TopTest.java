@@ -129,7 +129,7 @@ class TopTest {
     List<String> command = RankJvm.command();
     command.addAll(List.of("org.nccl4j.it.api.EndingRank", "1"));
     Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-    assertEquals('r', process.getInputStream().read()); // it says that it is ready
+    RankJvm.awaitReady(process);
     return process;
   }
 
