@@ -59,8 +59,12 @@ class JobTraceTest {
     ranks.forEach(Bootstrap::close);
   }
 
-  /** On a busy machine some ranks may not answer within the root's second at first. */
+  /**
+   * Begins when no earlier recording is left. On a busy machine some ranks may not answer within
+   * the root's second at first.
+   */
   private JobTrace begin(int mostSpans) {
+    recorded.forEach(RecordedRank::forget);
     JobTrace trace = JobTrace.begin(ids, Ranks.LOOPBACK, mostSpans);
     long end = System.nanoTime() + LONG.toNanos();
     while (!recorded.stream().allMatch(RecordedRank::isRecorded) && System.nanoTime() < end) {
@@ -107,6 +111,7 @@ class JobTraceTest {
 
   @Test
   void operationsOfAnAnswerThatIsLostAreCounted() {
+    String lost = " lost 5 operations: ";
     startRoots();
     join();
     JobTrace trace;
@@ -118,12 +123,13 @@ class JobTraceTest {
       recorded.get(2).add(4);
       trace.end();
       recordings++;
-    } while (recordings < MOST_RECORDINGS && trace.missing().size() != 1);
+    } while (recordings < MOST_RECORDINGS
+        && !(trace.missing().size() == 1 && trace.missing().get(0).contains(lost)));
     assertEquals(4, numbers(trace, 2).size());
     assertEquals(1, trace.missing().size(), trace.missing().toString());
     String missing = trace.missing().get(0);
     assertTrue(missing.startsWith("rank 2 (process "), missing);
-    assertTrue(missing.contains(" lost 5 operations: "), missing);
+    assertTrue(missing.contains(lost), missing);
   }
 
   @Test
@@ -149,6 +155,15 @@ class JobTraceTest {
   void rootsAndRanksThatGiveNothingAreNamed() {
     try (SimulatedRoots roots = new SimulatedRoots(2, 8, new SimulatedRing(8))) {
       roots.close(1);
+      String other =
+          "rank %d (process %1$d on host%1$d) sends no operations: it has another version";
+      List<String> expected =
+          List.of(
+              "ranks that have left, or whose root gives no answer: 4, 5, 6, 7",
+              "rank 0 (process 0 on host0) gave no answer",
+              other.formatted(1) + " of nccl4j",
+              other.formatted(2) + " of nccl4j",
+              other.formatted(3) + " of nccl4j");
       JobTrace trace;
       int recordings = 0;
       do {
@@ -156,16 +171,10 @@ class JobTraceTest {
         assertTrue(trace.look());
         trace.end();
         recordings++;
-      } while (recordings < MOST_RECORDINGS && trace.missing().size() != 6);
+      } while (recordings < MOST_RECORDINGS && !trace.missing().containsAll(expected));
       List<String> missing = trace.missing();
-      assertEquals(6, missing.size(), missing.toString());
+      assertEquals(expected, missing.subList(1, missing.size()));
       assertTrue(missing.get(0).contains(roots.ids().get(1).where()), missing.get(0));
-      assertEquals(
-          "ranks that have left, or whose root gives no answer: 4, 5, 6, 7", missing.get(1));
-      assertEquals("rank 0 (process 0 on host0) gave no answer", missing.get(2));
-      assertEquals(
-          "rank 1 (process 1 on host1) sends no operations: it has another version of nccl4j",
-          missing.get(3));
       roots.close(0);
       trace.end();
       assertFalse(trace.look(), "nobody is there");

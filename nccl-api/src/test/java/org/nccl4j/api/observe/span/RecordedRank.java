@@ -6,7 +6,10 @@ import java.util.List;
 /** A rank without operations of its own: recordings of it get those that a test adds. */
 public final class RecordedRank {
   private final int rank;
-  private final Object job = new Object();
+
+  /** Another one than that of the recordings before. */
+  private volatile Object job = new Object();
+
   private long added;
   private byte[] asked;
 
@@ -29,6 +32,13 @@ public final class RecordedRank {
 
   /** Gives an answer that nobody gets. */
   public void loseAnAnswer() {
+  /** Ends its recordings: one whose last question was lost would stay for a while. */
+  public void forget() {
+    Object before = job;
+    job = new Object();
+    SpanLogs.end(before);
+  }
+
     answer(asked);
   }
 
