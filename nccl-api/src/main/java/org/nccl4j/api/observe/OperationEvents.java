@@ -72,11 +72,26 @@ final class OperationEvents implements OperationHook {
 
   OperationEvents(
       FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate, Object job) {
+    this(log, rank, hooks, rate, job, System.nanoTime());
+  }
+
+  /**
+   * Events of a rank that has launched nothing.
+   *
+   * @param nanos the time
+   */
+  OperationEvents(
+      FlightRecorder log,
+      FlightRecorder.Rank rank,
+      OperationHooks hooks,
+      int rate,
+      Object job,
+      long nanos) {
     this.log = log;
     this.rank = rank;
     this.hooks = hooks;
     this.job = job;
-    this.thinning = new Thinning(rate, System.nanoTime());
+    this.thinning = new Thinning(rate, nanos);
   }
 
   /** Adds or removes the hook as recordings and observers want it; called by the observer. */

@@ -57,10 +57,13 @@ public final class RecordedRank {
     }
   }
 
-  /** The operations of a rank since the last question of one recording. */
-  public static List<OperationSpan> ask(Object job, boolean goesOn) throws IOException {
-    return SpanMessage.decode(SpanLogs.answer(job, new SpanQuestion(1, goesOn), System.nanoTime()))
-        .spans();
+  /**
+   * The operations of a rank since the last question of one recording.
+   *
+   * @param nanos time of the question
+   */
+  public static List<OperationSpan> ask(Object job, boolean goesOn, long nanos) throws IOException {
+    return SpanMessage.decode(SpanLogs.answer(job, new SpanQuestion(1, goesOn), nanos)).spans();
   }
 
   static OperationSpan span(int rank, long number) {
