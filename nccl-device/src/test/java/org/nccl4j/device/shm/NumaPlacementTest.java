@@ -10,11 +10,12 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.os.AllowedCores;
@@ -126,9 +127,13 @@ class NumaPlacementTest {
     }
   }
 
+  /** The kernel's line of the mapping with an address: it joins neighbours of equal policy. */
   private static String policy(long address) throws IOException {
-    try (Stream<String> lines = Files.lines(Path.of("/proc/self/numa_maps"))) {
-      return lines.filter(l -> l.startsWith(Long.toHexString(address))).findFirst().orElse("");
+    TreeMap<Long, String> lines = new TreeMap<>(Long::compareUnsigned);
+    for (String line : Files.readAllLines(Path.of("/proc/self/numa_maps"))) {
+      lines.put(Long.parseUnsignedLong(line.substring(0, line.indexOf(' ')), 16), line);
     }
+    Map.Entry<Long, String> mapping = lines.floorEntry(address);
+    return mapping == null ? "" : mapping.getValue();
   }
 }

@@ -15,6 +15,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -124,21 +126,29 @@ public final class CoreDomainRank {
     if (refused || !Files.exists(POLICIES)) {
       return;
     }
-    List<String> slots = placed();
+    List<String> slots = Files.readAllLines(POLICIES);
     assertTrue(
-        slots.stream().anyMatch(line -> line.contains("memfd:nccl4j") || !shared), "" + slots);
+        slots.stream()
+            .anyMatch(
+                line -> line.contains("prefer") && (line.contains("memfd:nccl4j") || !shared)),
+        "" + slots);
     try (DeviceMemory window = Devices.host().memAlloc(1 << 16);
         DeviceMemory large = Devices.host().allocate(4 << 20)) {
       for (DeviceMemory memory : List.of(window, large)) {
-        String begin = Long.toHexString(memory.address());
-        assertTrue(placed().stream().anyMatch(line -> line.startsWith(begin)), "" + placed());
+        String policy = policy(memory.address());
+        assertTrue(policy.contains("prefer"), policy);
       }
     }
   }
 
-  /** The kernel's lines of the memory that prefers a node. */
-  private static List<String> placed() throws IOException {
-    return Files.readAllLines(POLICIES).stream().filter(line -> line.contains("prefer")).toList();
+  /** The kernel's line of the mapping with an address: it joins neighbours of equal policy. */
+  private static String policy(long address) throws IOException {
+    TreeMap<Long, String> lines = new TreeMap<>(Long::compareUnsigned);
+    for (String line : Files.readAllLines(POLICIES)) {
+      lines.put(Long.parseUnsignedLong(line.substring(0, line.indexOf(' ')), 16), line);
+    }
+    Map.Entry<Long, String> mapping = lines.floorEntry(address);
+    return mapping == null ? "" : mapping.getValue();
   }
 
   private static void bind(int core) {
