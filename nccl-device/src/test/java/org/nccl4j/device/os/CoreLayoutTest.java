@@ -3,10 +3,14 @@ package org.nccl4j.device.os;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.BitSet;
+import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -89,10 +93,27 @@ class CoreLayoutTest {
     assertEquals(CoreDomain.NONE, domain("0"), "no list");
   }
 
-  /** Nothing is bound, or all ranks may be anywhere. */
+  /** The kernel has the node of a core in the core's folder too. */
   @Test
-  void thisMachineHasALayout() {
-    CoreDomain own = AllowedCores.ofThisThread().domain();
-    assertTrue(own.node() >= -1 && own.cache() >= -1, own.toString());
+  void aCoreOfThisMachineIsOnItsNode() throws IOException {
+    Path cores = Path.of("/sys/devices/system/cpu");
+    assumeTrue(Files.exists(cores.resolve("online")), "the kernel does not tell its cores");
+    BitSet online = AllowedCores.parse(Files.readString(cores.resolve("online")));
+    assumeTrue(online.cardinality() > 1, "all cores of the machine are in no domain");
+    int core = online.nextSetBit(0);
+    BitSet one = new BitSet();
+    one.set(core);
+    List<Integer> nodes;
+    try (Stream<Path> files = Files.list(cores.resolve("cpu" + core))) {
+      nodes =
+          files
+              .map(file -> file.getFileName().toString())
+              .filter(name -> name.matches("node[0-9]+"))
+              .map(name -> Integer.valueOf(name.substring("node".length())))
+              .toList();
+    }
+    CoreDomain own = CoreLayout.here().domain(one);
+    assertEquals(nodes.isEmpty() ? List.of(-1) : nodes, List.of(own.node()));
+    assertTrue(own.cache() <= core, own.toString());
   }
 }
