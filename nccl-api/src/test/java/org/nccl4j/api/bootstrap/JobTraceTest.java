@@ -14,6 +14,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.observe.SimulatedRing;
 import org.nccl4j.api.observe.span.JobTrace;
 import org.nccl4j.api.observe.span.RecordedRank;
@@ -42,8 +44,8 @@ class JobTraceTest {
     return BootstrapRoot.create(Ranks.loopback(Map.of("NCCL4J_JOB_STATE", "1")), LONG);
   }
 
-  private void startRoots() {
-    ids = Stream.generate(JobTraceTest::newId).limit(2).toList();
+  private void startRoots(int count) {
+    ids = Stream.generate(JobTraceTest::newId).limit(count).toList();
   }
 
   private void join() {
@@ -83,7 +85,7 @@ class JobTraceTest {
   /** More than a message has room for, of the ranks of two roots. */
   @Test
   void theOperationsOfAllRanksCome() {
-    startRoots();
+    startRoots(2);
     join();
     long first;
     JobTrace trace;
@@ -112,7 +114,7 @@ class JobTraceTest {
   @Test
   void operationsOfAnAnswerThatIsLostAreCounted() {
     String lost = " lost 5 operations: ";
-    startRoots();
+    startRoots(2);
     join();
     JobTrace trace;
     int recordings = 0;
@@ -132,9 +134,27 @@ class JobTraceTest {
     assertTrue(missing.contains(lost), missing);
   }
 
+  /** Also of a rank that is asked for its last operations twice, by two roots or by one. */
+  @ParameterizedTest
+  @CsvSource({"2, 0", "1, 9000"})
+  void nothingIsMissingOfRanksWithoutOperations(int roots, int operations) {
+    startRoots(roots);
+    join();
+    JobTrace trace;
+    int recordings = 0;
+    do {
+      trace = begin(MANY);
+      recorded.get(0).add(operations);
+      trace.end();
+      recordings++;
+    } while (recordings < MOST_RECORDINGS && !trace.missing().isEmpty());
+    assertEquals(List.of(), trace.missing());
+    assertEquals(operations, trace.spans().size());
+  }
+
   @Test
   void aRecordingEndsWithTooManyOperations() {
-    startRoots();
+    startRoots(2);
     join();
     JobTrace trace = begin(100);
     assertFalse(trace.isFull());
@@ -187,7 +207,7 @@ class JobTraceTest {
 
   @Test
   void aJobThatIsBeingCreatedIsRefused() {
-    startRoots();
+    startRoots(2);
     InvalidUsageException refused =
         assertThrows(InvalidUsageException.class, () -> JobTrace.begin(ids, Ranks.LOOPBACK, MANY));
     assertTrue(refused.getMessage().contains("not all of its ranks have come"));

@@ -76,6 +76,10 @@ public final class JobTrace {
     private long received;
     private long leftOut;
     private boolean hasAnswered;
+
+    /** True once an answer has said so. */
+    private boolean records;
+
     private boolean isSilent;
     private String problem = "";
 
@@ -165,14 +169,15 @@ public final class JobTrace {
     Set<Integer> silent = new HashSet<>();
     for (JobObserver.Answer each : answers) {
       if (each.failure() == null) {
-        take(each, answered, silent);
+        take(each, goesOn, answered, silent);
       }
     }
     silent.removeAll(answered); // a rank between two roots' blocks is connected to both
     ranks.forEach((rank, log) -> log.isSilent = silent.contains(rank));
   }
 
-  private void take(JobObserver.Answer answer, Set<Integer> answered, Set<Integer> silent) {
+  private void take(
+      JobObserver.Answer answer, boolean goesOn, Set<Integer> answered, Set<Integer> silent) {
     JobObserver.States states = answer.states();
     if (!states.formed()) {
       throw new InvalidUsageException(
@@ -188,14 +193,14 @@ public final class JobTrace {
               state.rank(), rank -> new RankLog(new ProcessReport(state.host(), state.pid(), "")));
       if (state.answered()) {
         answered.add(state.rank());
-        add(state, log);
+        add(state, log, goesOn);
       } else {
         silent.add(state.rank());
       }
     }
   }
 
-  private void add(RankState state, RankLog log) {
+  private void add(RankState state, RankLog log, boolean goesOn) {
     log.hasAnswered = true;
     SpanMessage message;
     try {
@@ -205,11 +210,13 @@ public final class JobTrace {
       return;
     }
     if (!message.records()) {
-      if (log.sent == 0) {
+      // A recording has ended at the first last question that found nothing left to send.
+      if (goesOn && !log.records) {
         log.problem = "is recorded by %d others; end one of them".formatted(SpanLogs.MOST);
       }
       return;
     }
+    log.records = true;
     if (!message.spans().isEmpty()) {
       log.spans.put(message.sentBefore(), message.spans());
     }
@@ -256,6 +263,9 @@ public final class JobTrace {
     }
     if (!log.hasAnswered) {
       return "gave no answer";
+    }
+    if (!log.records) {
+      return "gave no answer before the end: its operations are missing";
     }
     if (log.isSilent) {
       return "gave no answer at the end: its last operations are missing";
