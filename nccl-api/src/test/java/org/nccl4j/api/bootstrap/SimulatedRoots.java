@@ -31,6 +31,7 @@ import org.nccl4j.device.os.KernelRandom;
  */
 final class SimulatedRoots implements AutoCloseable, Connection.Owner {
   private static final Duration PATIENCE = Duration.ofSeconds(1);
+  private static final int NONE = -1;
 
   private final EventLoop loop = EventLoop.acquire();
   private final List<BootstrapId> ids = new ArrayList<>();
@@ -43,6 +44,12 @@ final class SimulatedRoots implements AutoCloseable, Connection.Owner {
 
   /** Number of roots; owned by the loop. */
   private int open;
+
+  /** The root that gives no answer to its next question, or {@link #NONE}; owned by the loop. */
+  private int ignoring = NONE;
+
+  /** The root that gives no answer to the question that is being asked, likewise. */
+  private int ignored = NONE;
 
   SimulatedRoots(int count, int nRanks, SimulatedRing ring) {
     this.nRanks = nRanks;
@@ -76,10 +83,24 @@ final class SimulatedRoots implements AutoCloseable, Connection.Owner {
   private void asked(int root, Connection observer) {
     observer.handTo(this, RankState.MAX_MESSAGE_BYTES);
     observers.put(root, observer);
+    if (root == ignoring) {
+      ignoring = NONE;
+      ignored = root;
+    }
     if (observers.size() == open) {
       Map<Integer, Connection> all = Map.copyOf(observers);
       observers.clear();
-      loop.after(PATIENCE, () -> all.forEach(this::answer));
+      int silent = ignored;
+      ignored = NONE;
+      loop.after(
+          PATIENCE,
+          () ->
+              all.forEach(
+                  (each, asking) -> {
+                    if (each != silent) {
+                      answer(each, asking);
+                    }
+                  }));
     }
   }
 
@@ -108,6 +129,11 @@ final class SimulatedRoots implements AutoCloseable, Connection.Owner {
 
   @Override
   public void closed(Connection observer, IOException reason) {}
+
+  /** Lets a root give no answer to its next question. */
+  void ignoreNext(int root) {
+    loop.execute(() -> ignoring = root);
+  }
 
   /** Ends a root. */
   void close(int root) {

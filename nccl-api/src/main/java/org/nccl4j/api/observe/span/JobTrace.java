@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -37,12 +38,17 @@ public final class JobTrace {
   /** Questions at the end, for what ranks have not sent: more than a rank's log fills. */
   private static final int MOST_LAST_QUESTIONS = 20;
 
+  /** Questions in a row without an answer, 3 s each, after which a root is asked no more. */
+  private static final int MOST_FAILURES = 3;
+
   private final BootstrapOptions options;
   private final int mostSpans;
   private final long recording = ThreadLocalRandom.current().nextLong();
 
-  /** Those that have answered each question. */
   private final List<BootstrapId> roots;
+
+  /** Questions in a row that a root has not answered. */
+  private final Map<BootstrapId, Integer> failures = new IdentityHashMap<>();
 
   private final Map<Integer, RankLog> ranks = new TreeMap<>();
 
@@ -125,8 +131,8 @@ public final class JobTrace {
    * Gets what ranks have recorded so far; to be called a few times a second. A rank keeps some
    * seconds.
    *
-   * @return false if the recording should end: no root answers any more, or there are {@link
-   *     #MOST_SPANS} operations
+   * @return false if the recording should end: no root has answered several questions, or there are
+   *     {@link #MOST_SPANS} operations
    */
   public boolean look() {
     ask(true);
@@ -161,14 +167,18 @@ public final class JobTrace {
       throw failed.get(0).failure().again();
     }
     for (JobObserver.Answer each : failed) {
-      roots.remove(each.root());
       unreached.put(each.root().where(), each.failure().problem());
+      if (failures.merge(each.root(), 1, Integer::sum) == MOST_FAILURES) {
+        roots.removeIf(root -> root == each.root());
+      }
     }
     isLeft = false;
     Set<Integer> answered = new HashSet<>();
     Set<Integer> silent = new HashSet<>();
     for (JobObserver.Answer each : answers) {
       if (each.failure() == null) {
+        failures.remove(each.root());
+        unreached.remove(each.root().where()); // its ranks have kept their operations
         take(each, goesOn, answered, silent);
       }
     }
