@@ -36,7 +36,7 @@ final class Jffi {
       context(Type.SINT, /* errno= */ false, Type.SINT64, Type.SINT, Type.SINT64);
   private static final CallContext SIX = context(Type.SINT64, /* errno= */ true, integers(6));
 
-  private static final CallContext EIGHT = context(Type.SINT, /* errno= */ false, integers(8));
+  private static final CallContext EIGHT = context(Type.SINT, /* errno= */ true, integers(8));
 
   private static final List<Library> KEPT = new ArrayList<>();
 

@@ -28,7 +28,7 @@ public final class NativeFunction {
           long.class,
           long.class);
 
-  private static final MethodHandle EIGHT = handle(int.class, /* errno= */ false, eight());
+  private static final MethodHandle EIGHT = handle(int.class, /* errno= */ true, eight());
 
   private NativeFunction() {}
 
@@ -113,7 +113,10 @@ public final class NativeFunction {
     }
   }
 
-  /** Calls a function of at most eight words, which leaves those that it does not have alone. */
+  /**
+   * Calls a function of at most eight words, which leaves those that it does not have alone, and
+   * may set {@link NativeLibrary#errno}.
+   */
   @HotPath
   public static int call(
       long function, long a, long b, long c, long d, long e, long f, long g, long h) {

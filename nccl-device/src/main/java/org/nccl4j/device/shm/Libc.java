@@ -20,12 +20,15 @@ import org.nccl4j.device.os.ThisProcess;
  * on x86-64 and on 64-bit Arm, which agree in them.
  */
 final class Libc {
+  static final int EPERM = 1;
   static final int EINTR = 4;
   static final int EAGAIN = 11;
   static final int EFAULT = 14;
   static final int ENOMEM = 12;
+  static final int EINVAL = 22;
   static final int ENFILE = 23;
   static final int EMFILE = 24;
+  static final int ENOSYS = 38;
   static final int ENOBUFS = 105;
   static final int ETOOMANYREFS = 109;
   static final int ECONNREFUSED = 111;
@@ -39,6 +42,8 @@ final class Libc {
   private static final int MADV_HUGEPAGE = 14;
   private static final int SYS_MBIND_X86 = 237;
   private static final int SYS_MBIND_ARM = 235;
+  private static final int SYS_GET_MEMPOLICY_X86 = 239;
+  private static final int SYS_GET_MEMPOLICY_ARM = 236;
   private static final int MPOL_PREFERRED = 1;
 
   /** NUMA nodes in a mask; as many as the kernel can be built for. */
@@ -182,28 +187,60 @@ final class Libc {
   }
 
   /**
-   * Asks for pages of a NUMA node where there are some, and says whether the kernel agrees. C
-   * libraries have no function for this call.
+   * Asks for pages of a NUMA node where there are some. 0, or the error number. C libraries have no
+   * function for this call.
    */
-  static boolean preferNode(long address, long bytes, int node) {
-    long syscall = NativeFunction.find(NativeNames.LIBC, "syscall");
-    String processor = System.getProperty("os.arch");
-    boolean arm = "aarch64".equals(processor);
-    if (syscall == 0 || !arm && !"amd64".equals(processor) || node >= MOST_NODES) {
-      return false;
+  static int preferNode(long address, long bytes, int node) {
+    long syscall = syscall();
+    if (syscall == 0) {
+      return ENOSYS;
+    }
+    if (node >= MOST_NODES) {
+      return EINVAL;
     }
     ByteBuffer nodes = ByteBuffer.allocateDirect(MOST_NODES / Byte.SIZE);
     nodes.put(node / Byte.SIZE, (byte) (1 << node % Byte.SIZE)); // words in little-endian order
     long mask = NativeMemory.addressOf(nodes);
-    long mbind = arm ? SYS_MBIND_ARM : SYS_MBIND_X86;
+    long mbind = isArm() ? SYS_MBIND_ARM : SYS_MBIND_X86;
     try {
       // The kernel reads one bit less than it is told.
-      return NativeFunction.call(
-              syscall, mbind, address, bytes, MPOL_PREFERRED, mask, MOST_NODES + 1, 0, 0)
-          == 0;
+      int rc =
+          NativeFunction.call(
+              syscall, mbind, address, bytes, MPOL_PREFERRED, mask, MOST_NODES + 1, 0, 0);
+      return rc == 0 ? 0 : errno();
     } finally {
       Reference.reachabilityFence(nodes);
     }
+  }
+
+  /**
+   * The mode of the calling thread's memory policy, or minus the error number. C libraries have no
+   * function for this call either.
+   */
+  static int memoryPolicy() {
+    long syscall = syscall();
+    if (syscall == 0) {
+      return -ENOSYS;
+    }
+    Offheap mode = new Offheap(Integer.BYTES);
+    long call = isArm() ? SYS_GET_MEMPOLICY_ARM : SYS_GET_MEMPOLICY_X86;
+    try {
+      return NativeFunction.call(syscall, call, mode.address(), 0, 0, 0, 0) == 0
+          ? mode.getInt(0)
+          : -errno();
+    } finally {
+      Reference.reachabilityFence(mode);
+    }
+  }
+
+  private static boolean isArm() {
+    return "aarch64".equals(System.getProperty("os.arch"));
+  }
+
+  /** The address of the function for calls by number; 0 on processors whose numbers are unknown. */
+  private static long syscall() {
+    boolean known = isArm() || "amd64".equals(System.getProperty("os.arch"));
+    return known ? NativeFunction.find(NativeNames.LIBC, "syscall") : 0;
   }
 
   /** An empty file in memory, without a name in any directory, that can be sealed. */
@@ -223,14 +260,12 @@ final class Libc {
 
   /** An empty file without a name in a directory, or -1 and {@link #errno}. */
   static int openUnnamed(String directory) {
-    boolean arm = "aarch64".equals(System.getProperty("os.arch"));
-    return C.open(directory, O_RDWR_CLOEXEC | (arm ? O_TMPFILE_ARM : O_TMPFILE_X86), 0600);
+    return C.open(directory, O_RDWR_CLOEXEC | (isArm() ? O_TMPFILE_ARM : O_TMPFILE_X86), 0600);
   }
 
   /** A file for reading and writing, which is not a symbolic link. */
   static int openExisting(String file) {
-    boolean arm = "aarch64".equals(System.getProperty("os.arch"));
-    int fd = C.open(file, O_RDWR_CLOEXEC | (arm ? O_NOFOLLOW_ARM : O_NOFOLLOW_X86), 0);
+    int fd = C.open(file, O_RDWR_CLOEXEC | (isArm() ? O_NOFOLLOW_ARM : O_NOFOLLOW_X86), 0);
     if (fd < 0) {
       throw failed(
           ErrorId.SHARED_MEMORY,
