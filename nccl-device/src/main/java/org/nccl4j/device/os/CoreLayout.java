@@ -36,7 +36,7 @@ public final class CoreLayout {
    * A cache of the highest level that its cores have.
    *
    * @param cores that share it
-   * @param bytes its size
+   * @param bytes its size; 0 if the kernel does not tell it
    */
   public record Cache(BitSet cores, long bytes) {}
 
@@ -92,8 +92,13 @@ public final class CoreLayout {
     return CoreDomain.NONE.node();
   }
 
-  private int cacheOf(BitSet cores) throws IOException {
-    Cache last = lastCache(cores.nextSetBit(0));
+  private int cacheOf(BitSet cores) {
+    Cache last;
+    try {
+      last = lastCache(cores.nextSetBit(0));
+    } catch (IOException | IllegalArgumentException e) {
+      return CoreDomain.NONE.cache();
+    }
     return last != null && holds(last.cores, cores)
         ? last.cores.nextSetBit(0)
         : CoreDomain.NONE.cache();
@@ -171,7 +176,8 @@ public final class CoreLayout {
         last = level;
         BitSet cores = parse(cache.resolve("shared_cpu_list"));
         cores.set(core);
-        found = new Cache(cores, kibibytes(text(cache.resolve("size"))) << 10);
+        Path size = cache.resolve("size"); // not there if the firmware does not tell it
+        found = new Cache(cores, Files.exists(size) ? kibibytes(text(size)) << 10 : 0);
       }
     }
     return found;

@@ -93,6 +93,20 @@ class CoreLayoutTest {
     assertEquals(CoreDomain.NONE, domain("0"), "no list");
   }
 
+  /** As on some machines whose firmware tells which cores share a cache, and no more. */
+  @Test
+  void theNodeIsKnownWithoutTheCache() throws IOException {
+    twoNodes();
+    Path cache = system.resolve("cpu/cpu0/cache/index1");
+    Files.delete(cache.resolve("size"));
+    assertEquals(new CoreDomain(0, 0), domain("0"));
+    assertEquals(
+        List.of(0L, 16L << 20, 16L << 20, 16L << 20),
+        new CoreLayout(system).lastCaches().stream().map(CoreLayout.Cache::bytes).toList());
+    Files.delete(cache.resolve("level"));
+    assertEquals(new CoreDomain(0, -1), domain("0"));
+  }
+
   /** The kernel has the node of a core in the core's folder too. */
   @Test
   void aCoreOfThisMachineIsOnItsNode() throws IOException {
