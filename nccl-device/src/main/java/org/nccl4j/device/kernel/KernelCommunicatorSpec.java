@@ -21,7 +21,7 @@ import org.nccl4j.device.os.AllowedCores;
  * @param recvs connection from each rank, by rank; null likewise
  * @param ring ranks in ring order, a list for each channel
  * @param trees this rank's places in the two trees; half of the data go through each
- * @param hosts ranks of each host, ascending; hosts by their lowest rank
+ * @param hosts ranks of each host, in the order of the rings and trees; hosts by their lowest rank
  * @param local cores of the ranks that share this machine's processor, this one's first
  * @param progress what a kernel that waits on the processor may do meanwhile
  * @param deadline longest that an operation may wait for another rank

@@ -3,7 +3,6 @@ package org.nccl4j.api.init.engine;
 import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Map;
-import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.peers.Membership;
 import org.nccl4j.api.init.probe.KeptCopyTimes;
@@ -65,7 +64,7 @@ public final class KernelSpecs {
         ends.recvs(),
         graphs.rings(),
         graphs.trees(),
-        HostLayout.of(members.peers()).ranks(),
+        members.layout().ranks(),
         members.coresBeside(rank),
         ends.progress(),
         request.operationTimeout(),

@@ -336,7 +336,10 @@ class CollectiveKernelTest {
     }
   }
 
-  /** Rings within hosts and between them, also where the ranks are not numbered host after host. */
+  /**
+   * Rings within hosts and between them, also where the ranks are not numbered host after host, in
+   * any order on each.
+   */
   @ParameterizedTest
   @ValueSource(strings = {"AABB", "ABBA", "AABBCC", "AAABBB", "ABCABC", "AAABBBCCC", "AABBCCDD"})
   void everyHierarchicalKernelIsRight(String hosts) {
@@ -345,7 +348,7 @@ class CollectiveKernelTest {
       long seed = 72 + hosts.length();
       Random random = new Random(seed);
       ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
-      try (LocalRanks ranks = new LocalRanks(layout, hosts(hosts), singleCopy)) {
+      try (LocalRanks ranks = new LocalRanks(layout, hosts(hosts, random), singleCopy)) {
         for (Operation operation : Operation.collectives()) {
           if (Algorithm.HIERARCHICAL.has(operation)) {
             everyHierarchicalKernelIsRight(ranks, operation, random, seed);
@@ -375,18 +378,20 @@ class CollectiveKernelTest {
     }
   }
 
-  /** The ranks of each host; a letter is a rank's host. */
-  private static List<List<Integer>> hosts(String letters) {
-    return letters
-        .chars()
-        .distinct()
-        .mapToObj(
-            host ->
-                IntStream.range(0, letters.length())
-                    .filter(rank -> letters.charAt(rank) == host)
-                    .boxed()
-                    .toList())
-        .toList();
+  /** The ranks of each host, in any order; a letter is a rank's host. */
+  private static List<List<Integer>> hosts(String letters, Random random) {
+    List<List<Integer>> hosts = new ArrayList<>();
+    for (int host : letters.chars().distinct().toArray()) {
+      List<Integer> ranks = new ArrayList<>();
+      for (int rank = 0; rank < letters.length(); rank++) {
+        if (letters.charAt(rank) == host) {
+          ranks.add(rank);
+        }
+      }
+      Collections.shuffle(ranks, random);
+      hosts.add(ranks);
+    }
+    return hosts;
   }
 
   private static int counts(Random random) {
