@@ -168,6 +168,7 @@ struct environment {
   char** copy;     // of the JVM's as it was made
   size_t bytes;    // of each
   char* options[N_OTHERS_OPTIONS];  // entries that the JVM's does not have; NULL where there is none
+  bool names_signal;  // true if the JVM's alone has SUSPENSION
 };
 
 static bool is_of(const char* entry, const char* name) {
@@ -195,6 +196,7 @@ static struct environment put_aside(void) {
   set.copy = malloc(set.bytes);
   if (!set.jvm || !set.copy) {
     free(set.jvm);
+    free(set.copy);
     set.jvm = NULL;
     return set;
   }
@@ -202,21 +204,25 @@ static struct environment put_aside(void) {
     if (!is_left_out(&set, set.program[i])) set.jvm[n++] = set.program[i];
   int signal = getenv(SUSPENSION) ? 0 : free_signal();
   snprintf(suspension, sizeof suspension, "%s=%d", SUSPENSION, signal);
+  set.names_signal = signal != 0;
   if (signal) set.jvm[n] = suspension;
   memcpy(set.copy, set.jvm, set.bytes);
   __atomic_store_n(&environ, set.jvm, __ATOMIC_RELEASE);
   return set;
 }
 
-// The program's array again, unless the program has set variables meanwhile: then they are in another array.
+// The program's array again, unless the program has set variables meanwhile: then they are in another array, which
+// lacks the program's options. A thread that has read environ before may also store another array afterwards.
 static void put_back(struct environment* set) {
-  bool is_unchanged = set->jvm && environ == set->jvm && !memcmp(set->jvm, set->copy, set->bytes);
-  if (is_unchanged) {
-    __atomic_store_n(&environ, set->program, __ATOMIC_RELEASE);
-  } else if (set->jvm) {
-    unsetenv(SUSPENSION);
+  if (!set->jvm) return;
+  char** expected = set->jvm;
+  bool is_unchanged = environ == set->jvm && !memcmp(set->jvm, set->copy, set->bytes);
+  is_unchanged = is_unchanged && __atomic_compare_exchange_n(&environ, &expected, set->program, false, __ATOMIC_RELEASE,
+                                                             __ATOMIC_RELAXED);
+  if (!is_unchanged || __atomic_load_n(&environ, __ATOMIC_RELAXED) != set->program) {
+    if (set->names_signal) unsetenv(SUSPENSION);
     for (int i = 0; i < N_OTHERS_OPTIONS; i++)
-      if (set->options[i]) setenv(OTHERS_OPTIONS[i], strchr(set->options[i], '=') + 1, 1);
+      if (set->options[i]) setenv(OTHERS_OPTIONS[i], strchr(set->options[i], '=') + 1, /* overwrite= */ 0);
   }
   free(set->copy);
 }

@@ -100,7 +100,7 @@ class DropInTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"others-options", "others-variables"})
+  @ValueSource(strings = {"others-options", "others-variables", "others-variables-late"})
   void optionsOfOtherJvms(String what) throws Exception {
     library.runShort(
         Map.of(
