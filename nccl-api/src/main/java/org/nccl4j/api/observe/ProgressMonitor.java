@@ -196,8 +196,15 @@ public final class ProgressMonitor {
     return question.length == 0
         ? state(job)
         : SpanQuestion.decode(question)
-            .map(asked -> SpanLogs.answer(job, asked, System.nanoTime()))
+            .map(asked -> spans(job, asked))
             .orElse(new byte[0]);
+  }
+
+  /** A question may come after the last communicator has closed, and none would end a recording. */
+  private static synchronized byte[] spans(Object job, SpanQuestion asked) {
+    return ALL.stream().anyMatch(each -> each.connections.job() == job)
+        ? SpanLogs.answer(job, asked, System.nanoTime())
+        : SpanLogs.nothing();
   }
 
   private static byte[] state(Object job) {

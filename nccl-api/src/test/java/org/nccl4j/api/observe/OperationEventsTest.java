@@ -1,5 +1,6 @@
 package org.nccl4j.api.observe;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -18,6 +19,8 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.span.OperationSpan;
 import org.nccl4j.api.observe.span.RecordedRank;
+import org.nccl4j.api.observe.span.SpanLogs;
+import org.nccl4j.api.observe.span.SpanQuestion;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
@@ -167,6 +170,16 @@ class OperationEventsTest {
     while (System.nanoTime() - begin < RUN_NANOS) {
       Thread.onSpinWait();
     }
+  }
+
+  /** The bootstrap answers for a moment after the last communicator has closed. */
+  @Test
+  void nothingIsRecordedOfAJobWithoutCommunicators() throws Exception {
+    Object job = new Object();
+    byte[] answer = ProgressMonitor.answer(job, new SpanQuestion(1, /* goesOn= */ true).encode());
+    assertEquals(List.of(), SpanLogs.of(job));
+    assertArrayEquals(SpanLogs.nothing(), answer);
+    assertEquals(List.of(), RecordedRank.spans(answer));
   }
 
   /** Without a recording, from the first question to the last. */

@@ -1,5 +1,7 @@
 package org.nccl4j.api.observe.span;
 
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
 import java.io.IOException;
 import java.util.List;
 
@@ -30,8 +32,6 @@ public final class RecordedRank {
         .orElseThrow();
   }
 
-  /** Gives an answer that nobody gets. */
-  public void loseAnAnswer() {
   /** Ends its recordings: one whose last question was lost would stay for a while. */
   public void forget() {
     Object before = job;
@@ -39,6 +39,8 @@ public final class RecordedRank {
     SpanLogs.end(before);
   }
 
+  /** Gives an answer that nobody gets. */
+  public void loseAnAnswer() {
     answer(asked);
   }
 
@@ -63,7 +65,19 @@ public final class RecordedRank {
    * @param nanos time of the question
    */
   public static List<OperationSpan> ask(Object job, boolean goesOn, long nanos) throws IOException {
-    return SpanMessage.decode(SpanLogs.answer(job, new SpanQuestion(1, goesOn), nanos)).spans();
+    return spans(SpanLogs.answer(job, new SpanQuestion(1, goesOn), nanos));
+  }
+
+  /** The first question of a recording. */
+  public static byte[] question() {
+    return new SpanQuestion(1, /* goesOn= */ true).encode();
+  }
+
+  /** The operations of an answer of a rank that records. */
+  public static List<OperationSpan> spans(byte[] answer) throws IOException {
+    SpanMessage message = SpanMessage.decode(answer);
+    assertTrue(message.records());
+    return message.spans();
   }
 
   static OperationSpan span(int rank, long number) {
