@@ -160,16 +160,18 @@ final class AlgorithmTimes implements AutoCloseable {
   private Optional<String> register() {
     try {
       for (List<DeviceMemory> buffers : List.of(sends, recvs)) {
+        List<Window> made = new ArrayList<>();
         Group.run(
             () -> {
               for (int rank = 0; rank < ranks.size(); rank++) {
-                windows.add(ranks.get(rank).registerWindow(buffers.get(rank)));
+                made.add(ranks.get(rank).registerWindow(buffers.get(rank)));
               }
             });
+        windows.addAll(made);
       }
       return Optional.empty();
     } catch (InvalidArgumentException | InvalidUsageException e) {
-      windows.clear();
+      deregister();
       return Optional.of(e.problem());
     }
   }
@@ -181,20 +183,31 @@ final class AlgorithmTimes implements AutoCloseable {
     if (in == !windows.isEmpty() || noWindows.isPresent()) {
       return;
     }
-    if (in) {
-      register();
+    if (!in) {
+      deregister();
       return;
     }
-    for (List<Window> each :
-        List.of(windows.subList(0, ranks.size()), windows.subList(ranks.size(), windows.size()))) {
+    Optional<String> obstacle = register();
+    if (obstacle.isPresent()) {
+      throw new InvalidUsageException(
+          ErrorId.USAGE,
+          "the buffers cannot be put in windows again: " + obstacle.get(),
+          "measure without NVLS (NCCL_NVLS_ENABLE=0), or free memory");
+    }
+  }
+
+  /** Ends the windows of all ranks' sends, and of their receives. */
+  private void deregister() {
+    while (!windows.isEmpty()) {
+      List<Window> each = windows.subList(0, ranks.size());
       Group.run(
           () -> {
             for (int rank = 0; rank < ranks.size(); rank++) {
               ranks.get(rank).deregisterWindowOnAllRanks(each.get(rank));
             }
           });
+      each.clear();
     }
-    windows.clear();
   }
 
   /**

@@ -22,8 +22,12 @@ import org.nccl4j.api.ChosenAlgorithm;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.operation.Algorithm;
@@ -33,6 +37,7 @@ import org.nccl4j.operation.Protocol;
 /** The planner reads the file that {@code tune} writes, on the host device. */
 @Timeout(600)
 class TuneTest {
+  private static final long STRIDE = 1 << 20;
   private static final String FILE = "NCCL4J_COSTS_FILE";
 
   @TempDir Path folder;
@@ -103,6 +108,57 @@ class TuneTest {
             () -> operation + way + lines);
       }
     }
+  }
+
+  /** Its table would have the times of other buffers than it says. */
+  @Test
+  void windowsThatCannotBeMadeAgainEndIt() {
+    List<Communicator> ranks =
+        Communicator.initAll(
+            Collections.nCopies(3, Devices.host()),
+            CommunicatorConfig.defaults()
+                .with("NCCL4J_NVLS_MODE", "emulated")
+                .with("NCCL_WIN_STRIDE", Long.toString(STRIDE)));
+    List<DeviceMemory> others = new ArrayList<>();
+    try (AlgorithmTimes times = new AlgorithmTimes(ranks, 1024)) {
+      assertEquals(Optional.empty(), times.noWindows());
+      InvalidUsageException refused =
+          assertThrows(
+              InvalidUsageException.class,
+              () ->
+                  times.measure(
+                      1024,
+                      line -> {
+                        if (others.isEmpty() && line.contains(" NVLS Simple ")) {
+                          others.addAll(fillWindows(ranks));
+                        }
+                      }));
+      assertTrue(refused.problem().startsWith("the buffers cannot be put in windows again: "));
+      assertTrue(refused.problem().contains("the windows' range"), refused.problem());
+    } finally {
+      others.forEach(DeviceMemory::close);
+    }
+  }
+
+  /** Takes all of the range of windows. */
+  private static List<DeviceMemory> fillWindows(List<Communicator> ranks) {
+    List<DeviceMemory> all = new ArrayList<>();
+    for (long bytes = STRIDE; bytes > 0; bytes /= 2) {
+      long size = bytes;
+      List<DeviceMemory> each = ranks.stream().map(rank -> rank.device().memAlloc(size)).toList();
+      all.addAll(each);
+      try {
+        Group.run(
+            () -> {
+              for (int rank = 0; rank < ranks.size(); rank++) {
+                ranks.get(rank).registerWindow(each.get(rank));
+              }
+            });
+      } catch (InvalidArgumentException e) {
+        assertTrue(e.problem().contains("the windows' range"), e.problem());
+      }
+    }
+    return all;
   }
 
   private static double last(String line) {
