@@ -14,6 +14,14 @@ public abstract class DeviceEvent implements AutoCloseable {
    */
   public abstract boolean isComplete();
 
+  /**
+   * True if {@link #isComplete()} is so, as far as is known. Unlike that it starts nothing: on the
+   * host device, what the stream has not begun stays for the thread that synchronizes.
+   */
+  public boolean isKnownComplete() {
+    return isComplete();
+  }
+
   /** Waits until the stream has reached its last recording. */
   public abstract void synchronize();
 

@@ -73,12 +73,17 @@ public final class HostEvent extends DeviceEvent {
 
   @Override
   public boolean isComplete() {
-    Recording recording = of(this).last;
-    if (recording == null || recording.happened()) {
-      return true;
+    boolean complete = isKnownComplete();
+    if (!complete) {
+      last.stream.startNow();
     }
-    recording.stream.startNow();
-    return false;
+    return complete;
+  }
+
+  @Override
+  public boolean isKnownComplete() {
+    Recording recording = of(this).last;
+    return recording == null || recording.happened();
   }
 
   @Override

@@ -5,7 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -17,6 +19,8 @@ import org.nccl4j.device.host.HostDevice;
 /** A stream's own thread runs its launches, until another thread is lent. */
 @Timeout(600)
 class LendingTest {
+  private static final int MOST_TURNS = 100;
+
   private final LaunchQueue queue = new LaunchQueue();
   private int ran;
 
@@ -135,6 +139,30 @@ class LendingTest {
       made.removeAll(before);
       assertEquals(1, made.size());
     }
+  }
+
+  /** Else each look would wake a thread beside the one that synchronizes. */
+  @Test
+  void aLookAtAnEventStartsNothing() {
+    List<Boolean> found = new ArrayList<>();
+    for (int turn = 0; turn < MOST_TURNS && !found.equals(List.of(true, true, true)); turn++) {
+      found.clear(); // the stream's thread may have been made before this thread was lent
+      HostEvent event = new HostEvent();
+      try (HostStream stream = new HostStream(HostDevice.instance(), new Dispatcher())) {
+        stream.launchHostFunction(
+            () -> {
+              Set<Thread> before = streamThreads();
+              found.add(!event.isKnownComplete());
+              found.add(before.containsAll(streamThreads()));
+              event.isComplete();
+              found.add(!before.containsAll(streamThreads()));
+            });
+        stream.record(event);
+        stream.synchronize();
+      }
+      assertTrue(event.isKnownComplete());
+    }
+    assertEquals(List.of(true, true, true), found);
   }
 
   private static Set<Thread> streamThreads() {
