@@ -14,6 +14,9 @@ final class OpenFiles {
   /** Descriptors left to the program, and to connections that do not prove themselves. */
   private static final int SPARE = 64;
 
+  /** Descriptors for both connections with a rank, unless sockets have lanes beside them. */
+  private static final long MOST_WITHOUT_LANES = 2;
+
   /** Counting takes a millisecond where there are thousands. */
   private static final long FRESH_NANOS = 100_000_000;
 
@@ -93,10 +96,21 @@ final class OpenFiles {
                 + " limit of %d")
             .formatted(
                 need.rank, need.descriptors, need.peers, need.ranksHere, open, promised, most),
-        ("raise the limit of open files to %d (ulimit -n, or LimitNOFILE of a service), run fewer"
-                + " ranks in a process, or set NCCL_SOCKET_NTHREADS=0 on all ranks, by which"
-                + " connections have fewer sockets")
-            .formatted(Math.max(all, most + 1)));
+        remedy(need, Math.max(all, most + 1)));
+  }
+
+  private static String remedy(Need need, long limit) {
+    String raise =
+        "raise the limit of open files to %d (ulimit -n, or LimitNOFILE of a service)"
+            .formatted(limit);
+    String fewer = "run fewer ranks in a process";
+    return need.descriptors <= MOST_WITHOUT_LANES * need.peers
+        ? raise + ", or " + fewer
+        : raise
+            + ", "
+            + fewer
+            + ", or set NCCL_SOCKET_NTHREADS=0 on all ranks, by which connections over sockets have"
+            + " fewer of them";
   }
 
   /** The limit of this process; very many where there is none, or the system does not tell it. */

@@ -31,6 +31,18 @@ class OpenFilesTest {
     assertTrue(e.remedy().contains("to 2912 (ulimit -n"), e.remedy()); // 300 + 4 * 637 + 64
   }
 
+  /** Which leaves sockets out only where there are more than one for a connection. */
+  @Test
+  void theNumberOfSocketsIsARemedyWhereThereAreMany() {
+    String many = assertThrows(SystemErrorException.class, () -> files.promise(need(800))).remedy();
+    assertTrue(many.contains("in a process, or set NCCL_SOCKET_NTHREADS=0 on all ranks"), many);
+    open.set(900);
+    clock.addAndGet(1_000_000_000);
+    String few = assertThrows(SystemErrorException.class, () -> files.promise(need(400))).remedy();
+    assertTrue(few.endsWith("of a service), or run fewer ranks in a process"), few);
+    assertTrue(few.startsWith("raise the limit of open files to 2564 (ulimit -n"), few);
+  }
+
   @Test
   void promisesOfOtherRanksCount() {
     OpenFiles.Promise first = files.promise(need(400));
