@@ -20,7 +20,10 @@ import org.nccl4j.api.observe.span.SpanLogs;
 import org.nccl4j.api.observe.span.SpanQuestion;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Leases;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.support.DaemonThread;
 import org.nccl4j.device.support.Patience;
@@ -195,9 +198,7 @@ public final class ProgressMonitor {
   public static byte[] answer(Object job, byte[] question) {
     return question.length == 0
         ? state(job)
-        : SpanQuestion.decode(question)
-            .map(asked -> spans(job, asked))
-            .orElse(new byte[0]);
+        : SpanQuestion.decode(question).map(asked -> spans(job, asked)).orElse(new byte[0]);
   }
 
   /** A question may come after the last communicator has closed, and none would end a recording. */
@@ -514,8 +515,24 @@ public final class ProgressMonitor {
       }
       ALL.forEach(ProgressMonitor::tryLook);
       known = CallConflict.between(ranks(), rank.rank(), peer);
+      if (known.isEmpty()) {
+        known = told();
+      }
     }
     return known;
+  }
+
+  /**
+   * Returns what another rank says of such data; empty if it says nothing. A rank that has closed
+   * after this error has no record that could be read.
+   */
+  private String told() {
+    NcclException told = kernels.failure();
+    return told instanceof RemoteException
+            && told.getCause() instanceof NcclException cause
+            && cause.id() == ErrorId.CALLS_DIFFER
+        ? told.problem()
+        : "";
   }
 
   /** Ends what waits for ever because another rank has made another call. */

@@ -15,6 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.IntFunction;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -22,7 +23,9 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.CallShape;
@@ -31,6 +34,9 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 /** One thread looks at all communicators, and none may take it from the others. */
 class ProgressMonitorTest {
   private static final List<String> OPERATIONS = List.of("all_reduce");
+
+  /** What the kernels that were watched last ask for the calls. */
+  private static final AtomicReference<IntFunction<?>> CALLS = new AtomicReference<>();
 
   @Test
   void aCommunicatorThatCannotBeLookedAtDoesNotEndTheLooksAtOthers() throws Exception {
@@ -188,6 +194,30 @@ class ProgressMonitorTest {
     }
   }
 
+  /** Its record cannot be read any more, but it has said which calls differ. */
+  @Test
+  void theCallOfARankThatHasClosedIsKnownFromItsFailure() {
+    String clause = "as collective 1 rank 1 calls broadcast and rank 0 calls all_reduce";
+    AtomicReference<NcclException> failure = new AtomicReference<>();
+    ProgressMonitor observer = watch(kernels(() -> {}, failure), 4, new CountDownLatch(1));
+    try {
+      failure.set(new RemoteException("rank 1 is gone", "restart it"));
+      FlightRecorder other =
+          FlightRecorder.open(new FlightRecorder.Rank("observed", 4, 1, 2, OPERATIONS, ""));
+      assertEquals("", CALLS.get().apply(1));
+      other.close();
+      failure.set(
+          new RemoteException(
+              ErrorId.RANK_FAILED,
+              "rank 1 failed: " + clause,
+              "none",
+              new InvalidUsageException(ErrorId.CALLS_DIFFER, clause, "none")));
+      assertEquals("rank 1 failed: " + clause, CALLS.get().apply(1));
+    } finally {
+      observer.close();
+    }
+  }
+
   private static ProgressMonitor watch(KernelCommunicator kernels, long id, CountDownLatch told) {
     FlightRecorder.Rank rank = new FlightRecorder.Rank("observed", id, 0, 2, OPERATIONS, "");
     return watch(FlightRecorder.open(rank), rank, kernels, told);
@@ -254,7 +284,11 @@ class ProgressMonitorTest {
                   case "waitsFor" -> waitsFor;
                   case "isInGraphs" -> false;
                   case "failure" -> failure.get();
-                  case "explainDeadlines", "explainMismatches" -> null;
+                  case "explainDeadlines" -> null;
+                  case "explainMismatches" -> {
+                    CALLS.set((IntFunction<?>) arguments[0]);
+                    yield null;
+                  }
                   default -> throw new UnsupportedOperationException(method.getName());
                 });
   }
