@@ -46,6 +46,14 @@ public final class Listener {
       return true;
     }
 
+    /**
+     * True if a request names what this side has closed. Its caller may have taken the end for a
+     * failure, and is refused without a warning.
+     */
+    default boolean isOver(ByteBuffer request) {
+      return false;
+    }
+
     /** Takes an authenticated socket; false if it is not awaited. */
     boolean admit(PendingHandshake proved);
   }
@@ -137,13 +145,22 @@ public final class Listener {
         }
       } catch (IOException e) {
         each.remove();
-        refuse(guest, Sockets.reason(e));
+        if (isOver(guest)) {
+          guest.pending.close();
+        } else {
+          refuse(guest, Sockets.reason(e));
+        }
       }
     }
     lookedEnd = clock.getAsLong();
     // A look that took long because its thread stood still must not keep the queue of the port
     // full.
     lookedNanos = Math.min(lookedEnd - now, MOST_PAUSE_NANOS);
+  }
+
+  private boolean isOver(Guest guest) {
+    Handshake handshake = guest.pending.handshake();
+    return handshake.done() && acceptor.isOver(handshake.request());
   }
 
   private void acceptSome() {

@@ -6,8 +6,10 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SelectableChannel;
 import java.nio.channels.ServerSocketChannel;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.LongSupplier;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.Listener;
@@ -24,10 +26,19 @@ import org.nccl4j.device.SystemErrorException;
 final class SocketPort implements Listener.Acceptor {
   private static final int MOST_STRANGERS = 256;
 
+  /** Most closed listeners whose tokens are known. */
+  private static final int MOST_OVER = 1024;
+
   private final Protection protection;
   private final ServerSocketChannel channel;
   private final Listener port;
   private final Map<ByteBuffer, SocketListener> listeners = new HashMap<>();
+
+  /**
+   * Tokens of the last listeners that are closed with their connections. A sender whose connection
+   * ends dials another socket.
+   */
+  private final Set<ByteBuffer> over = new LinkedHashSet<>();
 
   /** Listeners that are being made. */
   private int expected;
@@ -97,6 +108,10 @@ final class SocketPort implements Listener.Acceptor {
   /** Forgets a listener, and closes with the last. */
   synchronized void remove(byte[] token) {
     listeners.remove(ByteBuffer.wrap(token));
+    over.add(ByteBuffer.wrap(token));
+    if (over.size() > MOST_OVER) {
+      over.remove(over.iterator().next());
+    }
     if (listeners.isEmpty() && expected == 0) {
       close();
     }
@@ -135,6 +150,11 @@ final class SocketPort implements Listener.Acceptor {
     SocketRequest request = SocketRequest.of(bytes);
     SocketListener listener = listeners.get(ByteBuffer.wrap(request.token()));
     return listener != null && listener.awaits(request);
+  }
+
+  @Override
+  public boolean isOver(ByteBuffer request) {
+    return over.contains(ByteBuffer.wrap(SocketRequest.of(request).token()));
   }
 
   @Override

@@ -345,6 +345,43 @@ class SocketDialerTest {
     awaiting.closeAll();
   }
 
+  /** A sender whose connection ends cannot know that the other side has closed it. */
+  @Test
+  void whoDialsAgainWhatIsClosedIsRefusedWithoutAWarning() throws IOException {
+    SocketPort port = port(loopback(), PortRange.ANY);
+    SocketListener closed = listener(port, loopback());
+    SocketListener other = listener(port, loopback());
+    byte[] token = SocketHandle.fromBytes(closed.handle()).token();
+    closed.closeAll();
+    assertRefused(port, token);
+    assertEquals("", port.refusals());
+    assertRefused(port, SocketRequest.newToken());
+    assertTrue(port.refusals().contains("no listener awaits"), port.refusals());
+    other.closeAll();
+  }
+
+  private void assertRefused(SocketPort port, byte[] token) throws IOException {
+    SocketChannel socket =
+        keep(SocketChannel.open(new InetSocketAddress(loopback(), port.number())));
+    socket.configureBlocking(false);
+    byte[] request = new SocketRequest(token, 0, 0, 1, false, /* resumes= */ true).toBytes();
+    PendingHandshake dialing =
+        new PendingHandshake(
+            socket,
+            PendingHandshake.Channels.PLAIN,
+            Handshake.client(SECRET, Handshake.Service.SOCKET, request));
+    until(
+        () -> {
+          port.poll();
+          try {
+            assertFalse(dialing.poll());
+            return false;
+          } catch (IOException e) {
+            return true;
+          }
+        });
+  }
+
   /** The socket that it takes the place of may have died without a word. */
   @Test
   void aSocketThatIsDialledAgainReplacesTheOneBefore() throws IOException {
