@@ -35,15 +35,15 @@ public abstract class AgainstFakeCuda {
   final void startFake() {
     fake = FakeCuda.get();
     CudaDevices.probe().list().forEach(device -> device.gpu().hostCopies().stream());
-    live = fake.fakeLive();
+    live = FakeCuda.live();
   }
 
   /** A device that knows nothing yet; its stream for copies is of the process's life. */
   protected final CudaDevice fresh(int index) {
     CudaDevice device = new CudaDevice(index);
-    long before = fake.fakeLive();
+    long before = FakeCuda.live();
     device.gpu().hostCopies().stream();
-    live += fake.fakeLive() - before;
+    live += FakeCuda.live() - before;
     return device;
   }
 
@@ -63,7 +63,7 @@ public abstract class AgainstFakeCuda {
   final void nothingIsLeft() {
     if (fake != null) {
       fake.fakeReset();
-      assertEquals(live, fake.fakeLive());
+      assertEquals(live, FakeCuda.live());
     }
   }
 }

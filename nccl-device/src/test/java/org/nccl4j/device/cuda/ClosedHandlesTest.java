@@ -154,11 +154,7 @@ class ClosedHandlesTest extends AgainstFakeCuda {
     assertThrows(InvalidUsageException.class, () -> memory.fill((byte) 0));
     Leases.of(memory).end();
     Leases.of(stream).end();
-    for (Thread each : Thread.getAllStackTraces().keySet()) {
-      if (each.getName().equals("nccl4j-free")) {
-        each.join();
-      }
-    }
+    FakeCuda.awaitFrees();
     List<String> calls = fake.fakeRecord().lines().map(call -> call.split("\\(")[0]).toList();
     assertTrue(calls.contains("cuMemFree_v2"), calls.toString());
     assertTrue(calls.contains("cuStreamDestroy_v2"), calls.toString());

@@ -46,7 +46,7 @@ class DriverTest {
     device = CudaDevices.probe().device(0);
     device.gpu().context();
     CudaDevices.probe().list().forEach(each -> each.gpu().hostCopies().stream());
-    live = fake.fakeLive();
+    live = FakeCuda.live();
     fake.fakeReset();
   }
 
@@ -54,7 +54,7 @@ class DriverTest {
   void nothingIsLeft() {
     if (fake != null) {
       fake.fakeReset();
-      assertEquals(live, fake.fakeLive());
+      assertEquals(live, FakeCuda.live());
     }
   }
 

@@ -1,5 +1,8 @@
 package org.nccl4j.device.cuda;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -38,8 +41,28 @@ public final class FakeCuda {
         throw new AssertionError(e);
       }
     }
+    awaitFrees(); // those of the test before, whose calls would be in the record of this one
     library.fakeReset();
     return library;
+  }
+
+  /**
+   * The objects that live, after the threads have ended that free memory: a close waits for them
+   * for a moment only.
+   */
+  public static synchronized long live() {
+    awaitFrees();
+    return library.fakeLive();
+  }
+
+  /** Waits until the threads have ended that free what has been closed. */
+  public static void awaitFrees() {
+    for (Thread each : Thread.getAllStackTraces().keySet()) {
+      if (each.getName().equals("nccl4j-free")) {
+        assertDoesNotThrow(() -> each.join(300_000));
+        assertFalse(each.isAlive(), "memory is not freed within five minutes");
+      }
+    }
   }
 
   /** A device that knows nothing yet. */

@@ -113,13 +113,13 @@ class ForeignHandlesTest extends AgainstFakeCuda {
         DeviceEvent event = device.createEvent()) {
       fake.fakeContext(own.handle(), /* isGreen= */ 0);
       assertThrows(CudaException.class, () -> own.record(event));
-      long live = fake.fakeLive();
+      long live = FakeCuda.live();
       InvalidArgumentException e =
           assertThrows(InvalidArgumentException.class, () -> device.wrapStream(own.handle()));
       assertEquals(ErrorId.STREAM, e.id());
       assertTrue(e.problem().contains("a context that the program has created"), e.problem());
       assertTrue(e.remedy().contains("primary context"), e.remedy());
-      assertEquals(live, fake.fakeLive());
+      assertEquals(live, FakeCuda.live());
     }
   }
 

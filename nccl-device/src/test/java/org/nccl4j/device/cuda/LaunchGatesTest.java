@@ -41,7 +41,7 @@ class LaunchGatesTest extends AgainstFakeCuda {
       DeviceMemory send = ranks.devices.get(0).allocate(4000);
       fake.fakeReset();
       communicator.launch(plan, new ClosedWhenRead(send), recv, ranks.streams.get(0));
-      awaitFrees();
+      FakeCuda.awaitFrees();
       String record = fake.fakeRecord();
       int launched = record.indexOf("cuLaunchKernelEx");
       assertTrue(launched >= 0 && launched < record.indexOf("cuMemFree"), record);
@@ -60,19 +60,11 @@ class LaunchGatesTest extends AgainstFakeCuda {
     boolean early = fake.fakeRecord().contains("cuMemFree");
     gate.leave();
     gate.enter(); // another launch, which has seen that the memory is over
-    awaitFrees();
+    FakeCuda.awaitFrees();
     gate.leave();
     device.gpu().launchGates().remove(gate);
     assertFalse(early, "freed under a launch");
     assertTrue(fake.fakeRecord().contains("cuMemFree"));
-  }
-
-  private static void awaitFrees() throws InterruptedException {
-    for (Thread each : Thread.getAllStackTraces().keySet()) {
-      if (each.getName().equals("nccl4j-free")) {
-        each.join();
-      }
-    }
   }
 
   /** Frees after the launches under way, however long that takes. */

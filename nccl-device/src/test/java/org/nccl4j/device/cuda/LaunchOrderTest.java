@@ -148,12 +148,12 @@ class LaunchOrderTest extends AgainstFakeCuda {
   /** Of its events the one for the order is the third. */
   @Test
   void whoCannotJoinTheOrderLeavesNothing() {
-    long before = fake.fakeLive();
+    long before = FakeCuda.live();
     fake.fakeFail("cuEventCreate", 3);
     assertThrows(CudaException.class, () -> communicator(true));
     fake.fakeReset();
-    assertEquals(before, fake.fakeLive());
+    assertEquals(before, FakeCuda.live());
     communicator(true).close();
-    assertEquals(before, fake.fakeLive());
+    assertEquals(before, FakeCuda.live());
   }
 }

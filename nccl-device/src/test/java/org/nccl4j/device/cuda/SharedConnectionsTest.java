@@ -501,12 +501,12 @@ class SharedConnectionsTest extends AgainstFakeCuda {
 
   @Test
   void whatCannotBeMadeLeavesNothing() {
-    long before = fake.fakeLive();
+    long before = FakeCuda.live();
     fake.fakeFail("cuEventCreate", 1);
     assertThrows(CudaException.class, () -> child(parent, 3, 0));
     fake.fakeReset();
     seen = 0;
-    assertEquals(before, fake.fakeLive());
+    assertEquals(before, FakeCuda.live());
     launch(child(parent, 3, 0), 0);
     launch(parent, 1);
     assertEquals("launch 0, record 0, wait 1, launch 1", order());

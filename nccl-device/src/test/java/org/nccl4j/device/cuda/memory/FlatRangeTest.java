@@ -14,6 +14,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.device.cuda.FakeCuda;
 import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.ShareableMemory;
@@ -104,12 +105,12 @@ class FlatRangeTest extends AgainstFakeCuda {
         FlatRange range = first.reserve(2, STRIDE)) {
       ShareableMemory exported = first.exportable(memory).orElseThrow();
       try (OwnedFd descriptor = new OwnedFd(exported.exportFileDescriptor())) {
-        long before = fake.fakeLive();
+        long before = FakeCuda.live();
         fake.fakeFail(call, 2);
         assertThrows(
             CudaException.class, () -> range.map(1, 0, descriptor.value(), exported.size()));
         fake.fakeReset();
-        assertEquals(before, fake.fakeLive());
+        assertEquals(before, FakeCuda.live());
       }
       exported.release();
     }

@@ -45,7 +45,7 @@ class MulticastTest {
   void start() {
     fake = FakeCuda.get();
     CudaDevices.probe().list().forEach(device -> device.gpu().context());
-    live = fake.fakeLive();
+    live = FakeCuda.live();
     fake.fakeReset();
   }
 
@@ -89,7 +89,7 @@ class MulticastTest {
       what.accept(both);
       both.forEach(ShareableMemory::release);
     }
-    assertEquals(live, fake.fakeLive());
+    assertEquals(live, FakeCuda.live());
   }
 
   /** All steps of all members, as ranks take them. */
@@ -179,7 +179,7 @@ class MulticastTest {
               .formatted(member);
     }
     assertEquals(undone.strip(), calls());
-    assertEquals(live, fake.fakeLive());
+    assertEquals(live, FakeCuda.live());
   }
 
   /** No memory is made, none is copied, and only what all have is bound. */
@@ -244,7 +244,7 @@ class MulticastTest {
         4 << 20,
         4 << 20,
         memories -> {
-          long before = fake.fakeLive();
+          long before = FakeCuda.live();
           int failed = 0;
           boolean made = false;
           for (int nth = 1; !made; nth++) {
@@ -259,7 +259,7 @@ class MulticastTest {
             }
             fake.fakeFailNth(0, 0);
             members.forEach(MulticastObject::close);
-            assertEquals(before, fake.fakeLive(), "after call %d had failed".formatted(nth));
+            assertEquals(before, FakeCuda.live(), "after call %d had failed".formatted(nth));
             assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
           }
           assertEquals(17, failed);
@@ -300,7 +300,7 @@ class MulticastTest {
     assertTrue(members.get(0).multicast().emulated());
     members.forEach(MulticastObject::close);
     assertFalse(fake.fakeRecord().contains("cuMulticast"), fake.fakeRecord());
-    assertEquals(live, fake.fakeLive());
+    assertEquals(live, FakeCuda.live());
   }
 
   /** Every call of the making fails once, each time with all before it undone on both members. */
@@ -322,7 +322,7 @@ class MulticastTest {
       }
       fake.fakeFailNth(0, 0);
       members.forEach(MulticastObject::close);
-      assertEquals(live, fake.fakeLive(), "after call %d had failed".formatted(nth));
+      assertEquals(live, FakeCuda.live(), "after call %d had failed".formatted(nth));
       assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
     }
     assertTrue(failed >= 16, failed + " calls");
@@ -339,8 +339,8 @@ class MulticastTest {
     assertThrows(CudaException.class, members.get(0)::close);
     members.get(1).close();
     assertEquals(14, calls().lines().count(), calls());
-    assertEquals(live + 1, fake.fakeLive(), "what the failed call should have freed");
-    live = fake.fakeLive();
+    assertEquals(live + 1, FakeCuda.live(), "what the failed call should have freed");
+    live = FakeCuda.live();
   }
 
   @Test
@@ -352,7 +352,7 @@ class MulticastTest {
         error.problem().contains("cuMulticastCreate for 2 devices and 6291456 bytes"),
         error.problem());
     members.forEach(MulticastObject::close);
-    assertEquals(live, fake.fakeLive());
+    assertEquals(live, FakeCuda.live());
   }
 
   @Test
@@ -368,6 +368,6 @@ class MulticastTest {
     int descriptor = DuplicateFd.of(members.get(0).descriptor());
     assertThrows(NcclException.class, () -> members.get(0).accept(1, descriptor));
     members.get(0).close();
-    assertEquals(live, fake.fakeLive());
+    assertEquals(live, FakeCuda.live());
   }
 }

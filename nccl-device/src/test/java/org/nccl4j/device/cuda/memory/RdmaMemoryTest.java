@@ -21,6 +21,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.device.cuda.FakeCuda;
 import org.nccl4j.device.cuda.driver.GpuDirect;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.shm.OwnedFd;
@@ -166,11 +167,11 @@ class RdmaMemoryTest extends AgainstFakeCuda {
   @Test
   void whateverFailsInTheMiddleIsUndone() {
     for (int call = 1; call <= 11; call++) {
-      long before = fake.fakeLive();
+      long before = FakeCuda.live();
       fake.fakeFailNth(call, OUT_OF_MEMORY);
       CudaException e = assertThrows(CudaException.class, RdmaMemoryTest::makeAndMap);
       assertEquals(OUT_OF_MEMORY, e.result());
-      assertEquals(before, fake.fakeLive(), e.problem());
+      assertEquals(before, FakeCuda.live(), e.problem());
     }
     fake.fakeReset();
     makeAndMap();

@@ -44,7 +44,7 @@ class SharedDeviceMemoryTest {
     peer.gpu().hostCopies().stream();
     device.gpu().context();
     peer.gpu().context();
-    live = fake.fakeLive();
+    live = FakeCuda.live();
     fake.fakeReset();
   }
 
@@ -53,7 +53,7 @@ class SharedDeviceMemoryTest {
     if (fake != null) {
       assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
       fake.fakeReset();
-      assertEquals(live, fake.fakeLive());
+      assertEquals(live, FakeCuda.live());
     }
   }
 
