@@ -11,6 +11,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
@@ -34,6 +35,9 @@ import org.nccl4j.device.ReductionOperator;
 class ClosingTest {
   private static final DataType F32 = DataType.FLOAT32;
   private static final Duration LONG = Duration.ofSeconds(50);
+
+  /** The common pool may have one thread. */
+  private static final Executor ON_ITS_THREAD = task -> new Thread(task).start();
 
   private final CountDownLatch begun = new CountDownLatch(2);
   private final CountDownLatch goOn = new CountDownLatch(1);
@@ -66,7 +70,8 @@ class ClosingTest {
               () ->
                   assertThrows(
                       NcclException.class,
-                      () -> ranks.run((comm, stream) -> reduceSlowly(comm, stream))));
+                      () -> ranks.run((comm, stream) -> reduceSlowly(comm, stream))),
+              ON_ITS_THREAD);
       try {
         assertTrue(begun.await(300, TimeUnit.SECONDS));
         Communicator first = ranks.communicators.get(0);
@@ -74,7 +79,8 @@ class ClosingTest {
         first.abort();
         NcclException e = assertThrows(NcclException.class, other::synchronize);
         assertEquals(ErrorId.ABORTED, e.id());
-        CompletableFuture<Void> closing = CompletableFuture.runAsync(() -> first.close(LONG));
+        CompletableFuture<Void> closing =
+            CompletableFuture.runAsync(() -> first.close(LONG), ON_ITS_THREAD);
         assertThrows(TimeoutException.class, () -> closing.get(200, TimeUnit.MILLISECONDS));
         goOn.countDown();
         closing.get(300, TimeUnit.SECONDS);

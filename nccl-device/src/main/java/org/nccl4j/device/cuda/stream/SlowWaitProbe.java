@@ -15,8 +15,9 @@ public final class SlowWaitProbe {
   private static final long PAUSE_NANOS = 2_000_000;
 
   private final LongSupplier word;
+  private final LongSupplier clock;
   private long known;
-  private long answered; // System.nanoTime
+  private long answered; // of the clock
   private int answer = -1;
 
   /**
@@ -25,14 +26,20 @@ public final class SlowWaitProbe {
    * @param word nccl4jControl's waiting
    */
   public SlowWaitProbe(LongSupplier word) {
+    this(word, System::nanoTime);
+  }
+
+  /** Creates a probe as the other constructor does, with a clock in nanoseconds. */
+  SlowWaitProbe(LongSupplier word, LongSupplier clock) {
     this.word = word;
+    this.clock = clock;
   }
 
   /** The rank that one of them waits for; -1 if none does. May take 20 ms. */
   public synchronized int rank() {
     long first = word.getAsLong();
     if (first == known) {
-      boolean fresh = System.nanoTime() - answered < LOOKS * PAUSE_NANOS;
+      boolean fresh = clock.getAsLong() - answered < LOOKS * PAUSE_NANOS;
       return fresh ? answer : -1;
     }
     known = first;
@@ -45,7 +52,7 @@ public final class SlowWaitProbe {
         answer = (int) (now >>> 16 & 0xffff);
       }
     }
-    answered = System.nanoTime();
+    answered = clock.getAsLong();
     return answer;
   }
 }

@@ -35,9 +35,14 @@ class SlowWaitProbeTest {
   @Test
   void whoAsksTwiceBetweenTwoWordsIsToldTheSame() {
     AtomicLong asked = new AtomicLong();
-    SlowWaitProbe waits = new SlowWaitProbe(() -> word(Math.min(2, asked.incrementAndGet()), 4));
+    AtomicLong time = new AtomicLong();
+    SlowWaitProbe waits =
+        new SlowWaitProbe(() -> word(Math.min(2, asked.incrementAndGet()), 4), time::get);
     assertEquals(4, waits.rank());
+    time.set(19_999_999);
     assertEquals(4, waits.rank());
+    time.set(20_000_000);
+    assertEquals(-1, waits.rank(), "it has not been written again for long");
   }
 
   @Test
