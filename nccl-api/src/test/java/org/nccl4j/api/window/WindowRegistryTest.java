@@ -19,9 +19,11 @@ import java.util.BitSet;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.IntConsumer;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -300,46 +302,84 @@ class WindowRegistryTest {
         });
   }
 
-  /** The process's mappings of memory that is shared. */
-  private static long mappings() throws IOException {
-    try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
-      return lines.filter(line -> line.contains("memfd:")).count();
+  /** The shared memory of some allocations: mappings of other memory may end at any time. */
+  private static final class Mappings {
+    private final Set<String> segments;
+
+    Mappings(List<DeviceMemory> of) throws IOException {
+      segments =
+          lines().stream()
+              .filter(line -> of.stream().anyMatch(memory -> holds(line, memory.address())))
+              .map(Mappings::segment)
+              .collect(Collectors.toSet());
+      assertEquals(of.size(), segments.size(), "a segment each");
     }
+
+    /** The process's mappings of it, the allocations' own among them. */
+    long count() throws IOException {
+      return lines().stream().filter(line -> segments.contains(segment(line))).count();
+    }
+
+    private static List<String> lines() throws IOException {
+      try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
+        return lines.filter(line -> line.contains("memfd:")).toList();
+      }
+    }
+
+    private static boolean holds(String line, long address) {
+      String[] range = line.split(" ")[0].split("-");
+      return address >= Long.parseUnsignedLong(range[0], 16)
+          && address < Long.parseUnsignedLong(range[1], 16);
+    }
+
+    /** Its device and inode. */
+    private static String segment(String line) {
+      String[] fields = line.split(" ");
+      return fields[3] + " " + fields[4];
+    }
+  }
+
+  private List<DeviceMemory> allocations() {
+    return IntStream.range(0, N).mapToObj(rank -> alloc(1 << 16)).toList();
   }
 
   /** Each rank's mappings end with its call; no other rank has to come. */
   @Test
   void aReleasedWindowIsUnmappedAtOnce() throws IOException {
-    all(rank -> ranks.get(rank).deregister(ranks.get(rank).register(alloc(64)), used -> false));
-    long before = mappings();
     List<RegisteredWindow> windows = new ArrayList<>(Collections.nCopies(N, null));
-    List<DeviceMemory> own = IntStream.range(0, N).mapToObj(rank -> alloc(1 << 16)).toList();
+    List<DeviceMemory> own = allocations();
+    Mappings mappings = new Mappings(own);
+    assertEquals(N, mappings.count());
     all(rank -> windows.set(rank, ranks.get(rank).register(own.get(rank))));
-    long mapped = mappings();
-    assertTrue(mapped >= before + N * N, before + " and then " + mapped);
+    long mapped = mappings.count();
+    assertTrue(mapped >= N + N * N, "%d mappings".formatted(mapped));
     for (int rank = 0; rank < N; rank++) {
       ranks.get(rank).release(windows.get(rank), used -> false, /* again= */ false);
-      assertEquals(mapped - (rank + 1) * N, mappings());
+      assertEquals(mapped - (rank + 1) * N, mappings.count());
     }
   }
 
   @Test
   void aReleasedWindowThatGraphsMayUseIsUnmappedByTheNext() throws IOException {
     List<RegisteredWindow> windows = new ArrayList<>(Collections.nCopies(N, null));
-    all(rank -> windows.set(rank, ranks.get(rank).register(alloc(1 << 16))));
-    List<DeviceMemory> others = IntStream.range(0, N).mapToObj(rank -> alloc(1 << 16)).toList();
-    long mapped = mappings();
+    List<DeviceMemory> own = allocations();
+    List<DeviceMemory> others = allocations();
+    Mappings first = new Mappings(own);
+    Mappings next = new Mappings(others);
+    all(rank -> windows.set(rank, ranks.get(rank).register(own.get(rank))));
+    long mapped = first.count();
     all(rank -> ranks.get(rank).release(windows.get(rank), used -> false, /* again= */ true));
-    assertEquals(mapped, mappings());
+    assertEquals(mapped, first.count());
     all(rank -> ranks.get(rank).register(others.get(rank)));
-    assertEquals(mapped, mappings(), "as many as before, of other memory");
+    assertEquals(mapped, next.count());
+    assertEquals(N, first.count(), "the allocations' own");
   }
 
   /** Ranks 0 and 1 have released it, and register it again; rank 2 still has it. */
   @Test
   void memoryThatSomeHaveReleasedIsMappedAnew() {
     List<RegisteredWindow> windows = new ArrayList<>(Collections.nCopies(N, null));
-    List<DeviceMemory> own = IntStream.range(0, N).mapToObj(rank -> alloc(1 << 16)).toList();
+    List<DeviceMemory> own = allocations();
     for (int time = 0; time < 3; time++) {
       all(rank -> windows.set(rank, ranks.get(rank).register(own.get(rank))));
       List<RegisteredWindow> before = List.copyOf(windows);
@@ -365,16 +405,17 @@ class WindowRegistryTest {
   /** Two windows of one allocation: the first to go unmaps nothing. */
   @Test
   void memoryOfAnotherWindowStaysMapped() throws IOException {
-    List<DeviceMemory> own = IntStream.range(0, N).mapToObj(rank -> alloc(1 << 16)).toList();
+    List<DeviceMemory> own = allocations();
+    Mappings mappings = new Mappings(own);
     List<RegisteredWindow> first = new ArrayList<>(Collections.nCopies(N, null));
     List<RegisteredWindow> second = new ArrayList<>(Collections.nCopies(N, null));
     all(rank -> first.set(rank, ranks.get(rank).register(own.get(rank).slice(0, 4096))));
     all(rank -> second.set(rank, ranks.get(rank).register(own.get(rank).slice(4096, 4096))));
-    long mapped = mappings();
+    long mapped = mappings.count();
     all(rank -> ranks.get(rank).release(first.get(rank), used -> false, /* again= */ false));
-    assertEquals(mapped, mappings());
+    assertEquals(mapped, mappings.count());
     all(rank -> ranks.get(rank).release(second.get(rank), used -> false, /* again= */ false));
-    assertEquals(mapped - N * N, mappings());
+    assertEquals(mapped - N * N, mappings.count());
   }
 
   private static ByteBuffer word(long value) {

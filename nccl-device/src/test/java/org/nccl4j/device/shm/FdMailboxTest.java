@@ -10,6 +10,7 @@ import com.kenai.jffi.MemoryIO;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Optional;
@@ -72,10 +73,30 @@ final class FdMailboxTest {
     try (FdMailbox a = FdMailbox.open(directory(), "another secret..".getBytes(UTF_8));
         FdMailbox b = FdMailbox.open(directory(), SECRET);
         SharedSegment segment = SharedSegment.create(4096)) {
-      long before = ProcessState.now().openNaming("memfd:nccl4j");
+      long before = openOf(segment);
       assertTrue(a.post(segment.fd(), b.path(), KEY));
       assertEquals(Optional.empty(), b.poll());
-      assertEquals(before, ProcessState.now().openNaming("memfd:nccl4j"));
+      assertEquals(before, openOf(segment));
+    }
+  }
+
+  /** Descriptors of a segment that this process has open. */
+  private static long openOf(SharedSegment segment) {
+    try (Stream<Path> all = Files.list(Path.of("/proc/self/fd"))) {
+      Object key = fileKey(Path.of("/proc/self/fd", Integer.toString(segment.fd())));
+      assertTrue(key != null);
+      return all.filter(descriptor -> key.equals(fileKey(descriptor))).count();
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** The file behind a descriptor; null if it has been closed. */
+  private static Object fileKey(Path descriptor) {
+    try {
+      return Files.readAttributes(descriptor, BasicFileAttributes.class).fileKey();
+    } catch (IOException e) {
+      return null;
     }
   }
 

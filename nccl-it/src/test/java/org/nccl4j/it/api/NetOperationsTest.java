@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -75,6 +77,7 @@ class NetOperationsTest {
 
   @Test
   void nothingIsLeftBehind() throws Exception {
+    Set<Thread> before = threads();
     try (Ranks ranks = new Ranks(2, net().with("NCCL_SOCKET_NTHREADS", "2"))) {
       ranks.run(
           (comm, stream) -> {
@@ -86,18 +89,20 @@ class NetOperationsTest {
     }
     // A thread that was told to end does so in its own time.
     long end = System.nanoTime() + 60_000_000_000L;
-    while (threads() > 0 && System.nanoTime() - end < 0) {
+    Set<Thread> left = threads();
+    left.removeAll(before);
+    while (left.stream().anyMatch(Thread::isAlive) && System.nanoTime() - end < 0) {
       Thread.yield();
     }
-    assertEquals(0, threads());
+    assertEquals(List.of(), left.stream().filter(Thread::isAlive).toList());
   }
 
-  private static long threads() {
+  private static Set<Thread> threads() {
     return Thread.getAllStackTraces().keySet().stream()
         .filter(
             thread ->
                 thread.getName().startsWith("nccl4j-socket")
                     || thread.getName().startsWith("nccl4j-proxy"))
-        .count();
+        .collect(Collectors.toSet());
   }
 }

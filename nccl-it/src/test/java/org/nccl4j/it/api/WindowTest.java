@@ -188,7 +188,8 @@ class WindowTest {
       after[1] = segments();
     }
     assertTrue(after[0] <= before[0] + 5, "descriptors: %d, %d".formatted(before[0], after[0]));
-    assertEquals(before[1], after[1], "mappings");
+    // Memory that earlier tests have dropped may be collected meanwhile.
+    assertTrue(after[1] <= before[1], "mappings: %d, %d".formatted(before[1], after[1]));
   }
 
   /** Shared memory that this process has mapped. */

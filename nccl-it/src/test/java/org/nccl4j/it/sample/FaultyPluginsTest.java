@@ -175,7 +175,8 @@ class FaultyPluginsTest {
       split.get(300, TimeUnit.SECONDS);
     }
     parents.forEach(Communicator::close);
-    assertEquals(before, sharedMemories());
+    long after = sharedMemories(); // fewer where what earlier tests have dropped is collected
+    assertTrue(after <= before, "%d, %d".formatted(before, after));
   }
 
   /** Mappings of memory that ranks share, such as that of connections. */

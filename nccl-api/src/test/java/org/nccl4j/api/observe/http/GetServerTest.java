@@ -73,7 +73,8 @@ class GetServerTest {
       }
       Set<String> after = sockets();
       after.removeAll(before);
-      assertEquals(Set.of(), after);
+      // One each if they stay; other threads of this process may open some.
+      assertTrue(after.size() < TRIES, after.toString());
     }
   }
 

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -17,6 +18,9 @@ class IbRestTest extends WithFakeVerbs {
 
   private static final long PATIENCE_NANOS = 300_000_000_000L;
 
+  /** Those of networks that earlier tests have left. */
+  private final Set<Thread> earlier = Thread.getAllStackTraces().keySet();
+
   private IbLink link(int devices) {
     for (int d = 0; d < devices; d++) {
       FakeVerbs.addRoce(fake, "roce" + d, 5);
@@ -25,9 +29,9 @@ class IbRestTest extends WithFakeVerbs {
         "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY", "1", "NCCL_IB_MERGE_NICS", "0");
   }
 
-  private static List<Thread> named(String name) {
+  private List<Thread> named(String name) {
     return Thread.getAllStackTraces().keySet().stream()
-        .filter(thread -> thread.getName().startsWith(name))
+        .filter(thread -> thread.getName().startsWith(name) && !earlier.contains(thread))
         .toList();
   }
 
@@ -37,7 +41,7 @@ class IbRestTest extends WithFakeVerbs {
   }
 
   /** Both ranks' watches rest. */
-  private static void awaitRest() {
+  private void awaitRest() {
     List<Thread> watches = named("nccl4j-ib-watch");
     assertEquals(2, watches.size());
     IbLink.await(() -> watches.stream().allMatch(IbRestTest::rests));

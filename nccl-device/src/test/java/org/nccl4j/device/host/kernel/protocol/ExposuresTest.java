@@ -229,11 +229,14 @@ class ExposuresTest {
         lines);
   }
 
+  /** Collects what this thread logs; others may log of communicators of earlier tests. */
   private static Handler collect(List<String> lines) {
+    Thread own = Thread.currentThread();
     return new Handler() {
       @Override
       public void publish(LogRecord line) {
-        if (line.getLevel().intValue() >= java.util.logging.Level.INFO.intValue()) {
+        if (Thread.currentThread() == own
+            && line.getLevel().intValue() >= java.util.logging.Level.INFO.intValue()) {
           lines.add(new SimpleFormatter().formatMessage(line));
         }
       }
