@@ -417,6 +417,7 @@ class FailureChannelTest {
     assertEquals("joined", victim.says());
     List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     root.leave();
+    ranks.forEach(each -> until(() -> !rootOf(each).stays()));
     assertTrue(heard.stream().allMatch(BlockingQueue::isEmpty), heard.toString());
     victim.kill();
     for (BlockingQueue<NcclException> each : heard) {
@@ -443,6 +444,7 @@ class FailureChannelTest {
     ranks.get(2).onNotice(notice -> heard.add("3 heard " + notice[0]));
     assertEquals("3 heard 1", heard.poll(60, TimeUnit.SECONDS));
     root.leave();
+    ranks.forEach(each -> until(() -> !rootOf(each).stays())); // it passes on no more
     ranks.get(0).tellNotice(new byte[] {2});
     assertEquals("3 heard 2", heard.poll(60, TimeUnit.SECONDS));
     ranks.get(1).onNotice(notice -> heard.add("2 heard " + notice[0]));

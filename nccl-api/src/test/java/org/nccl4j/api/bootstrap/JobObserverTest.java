@@ -179,7 +179,14 @@ class JobObserverTest {
     SimulatedRing ring = new SimulatedRing(n);
     try (SimulatedRoots roots = new SimulatedRoots(2, n, ring)) {
       roots.close(1);
-      JobReport report = JobReport.askRoots(roots.ids(), Ranks.LOOPBACK);
+      JobReport report;
+      int reports = 0;
+      do { // on a busy machine the other root's answer may come late
+        report = reportOrNull(roots.ids());
+        reports++;
+      } while (reports < 10
+          && (report == null || report.unreached().size() > 1 || report.ranks().size() < 4));
+      assertNotNull(report);
       assertEquals(1, report.unreached().size());
       JobReport.UnreachedRoot gone = report.unreached().get(0);
       assertEquals(roots.ids().get(1).where(), gone.where());

@@ -105,17 +105,9 @@ class RuntimePutTest {
     return RuntimeConnectTest.ranks(n, config);
   }
 
-  /**
-   * Waits until there are at most so many sockets, and one of the JDK's own: those of ended calls
-   * are closed a little later.
-   */
+  /** Waits until there are at most so many sockets, and one of the JDK's own. */
   private static void awaitAtMost(long most, String why) throws Exception {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
-    while (RuntimeConnectTest.sockets() > most + 1 && System.nanoTime() - end < 0) {
-      Thread.sleep(1);
-    }
-    long sockets = RuntimeConnectTest.sockets();
-    assertTrue(sockets <= most + 1, () -> "%s: %d of %d".formatted(why, sockets, most));
+    RuntimeConnectTest.awaitAtMost(most + 1, why);
   }
 
   @Test

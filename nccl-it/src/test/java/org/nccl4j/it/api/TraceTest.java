@@ -196,14 +196,22 @@ class TraceTest {
     assertEquals(2, processes.stream().filter(Process::isAlive).count());
   }
 
-  /** The recordings of a process, as jcmd lists them. */
+  /** The recordings of a process, as jcmd lists them. A busy process may not answer it in time. */
   private static String recordings(Process process) throws Exception {
     String jcmd = Path.of(System.getProperty("java.home"), "bin", "jcmd").toString();
-    Process asking =
-        new ProcessBuilder(jcmd, Long.toString(process.pid()), "JFR.check")
-            .redirectErrorStream(true)
-            .start();
-    return new String(asking.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    String answer;
+    boolean isList;
+    do {
+      Process asking =
+          new ProcessBuilder(jcmd, Long.toString(process.pid()), "JFR.check")
+              .redirectErrorStream(true)
+              .start();
+      answer = new String(asking.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      isList = answer.contains("Recording ") || answer.contains("No available recordings");
+    } while (!isList && System.nanoTime() < end);
+    assertTrue(isList, answer);
+    return answer;
   }
 
   private Process startTrace(Path folder, Process traced) throws Exception {

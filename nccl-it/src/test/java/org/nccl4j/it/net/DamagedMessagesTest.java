@@ -26,6 +26,7 @@ import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.testkit.faults.FaultyWire;
 import org.nccl4j.testkit.faults.WireFaults;
@@ -82,7 +83,7 @@ class DamagedMessagesTest {
       target = receiver.register(in);
     }
 
-    /** Sends a message and returns what has come. */
+    /** Sends a message and returns what has come, or throws the receiver's error if it has one. */
     byte[] move(int bytes) {
       NetRequest receive =
           Requests.begun(
@@ -95,12 +96,20 @@ class DamagedMessagesTest {
                       new int[] {3}));
       NetRequest send = Requests.begun(() -> sender.isend(source, 0, bytes, 3));
       boolean[] done = new boolean[2];
+      NcclException[] lost = new NcclException[1]; // by the sender, once the receiver has closed
       until(
           () -> {
-            done[0] = done[0] || send.test(null);
+            try {
+              done[0] = done[0] || lost[0] == null && send.test(null);
+            } catch (NcclException e) {
+              lost[0] = e;
+            }
             done[1] = done[1] || receive.test(null);
-            return done[0] && done[1];
+            return (done[0] || lost[0] != null) && done[1];
           });
+      if (lost[0] != null) {
+        throw lost[0];
+      }
       ByteBuffer got = ByteBuffer.allocate(bytes);
       in.read(0, got);
       return got.array();

@@ -23,6 +23,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.device.support.Patience;
 
 /**
  * A program of very many ranks that say they are on hosts of two fake GPUs each: collectives, sends
@@ -32,6 +33,8 @@ import org.nccl4j.device.cuda.CudaStream;
 final class LateGpuRanks {
   private static final int COUNT = 1000;
   private static final int SPLIT = 4;
+  private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final long SETTLING_NANOS = 50_000_000;
 
   private LateGpuRanks() {}
 
@@ -171,8 +174,21 @@ final class LateGpuRanks {
         .toList();
   }
 
-  /** Sockets that this process has open. */
+  /** Sockets that this process has open when no more are being closed: those of ended calls are. */
   private static long sockets() throws IOException {
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    long last = -1;
+    int same = 0;
+    while (same < 3 && System.nanoTime() < end) {
+      Patience.sleep(SETTLING_NANOS);
+      long now = openSockets();
+      same = now == last ? same + 1 : 0;
+      last = now;
+    }
+    return last;
+  }
+
+  private static long openSockets() throws IOException {
     long count = 0;
     try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
       for (Path descriptor : descriptors.toList()) {
