@@ -326,14 +326,10 @@ class CostsBetweenHostsTest {
     List<TrialTimes> files = TrialFile.readAll(trials);
     assertEquals(4, files.size());
     Set<TrialTimes.Way> tried = new HashSet<>();
-    Set<String> calls = new HashSet<>();
-    int most = 0;
     for (TrialTimes file : files) {
       assertEquals("2x2/Socket", file.ranks());
-      most = Math.max(most, file.samples().size());
       for (TrialTimes.Sample sample : file.samples()) {
         tried.add(sample.way());
-        calls.add(sample.call() + " " + sample.way());
         assertEquals(operation, sample.way().operation().label());
       }
       Set<TrialTimes.Way> ways = new HashSet<>();
@@ -344,7 +340,7 @@ class CostsBetweenHostsTest {
       }
     }
     assertTrue(tried.size() > 1, tried.toString());
-    assertTrue(calls.size() >= most && calls.size() < most + 16, "one way a call: " + calls);
+    assertTrue(TrialsTest.assertSameWays(files) > 0, "no call was measured by all ranks");
     if (exchange) {
       Set<Algorithm> both = new HashSet<>();
       tried.forEach(way -> both.add(way.algorithm()));
