@@ -135,7 +135,7 @@ class HostileConnectionsTest {
             List.of(new InetSocketAddress(InetAddress.getLoopbackAddress(), port)),
             Service.RING,
             PeerCredentials.in(secret),
-            5,
+            1000, // the listener's patience may end before this machine has gone on
             new ConnectionDialer.Outcome() {
               @Override
               public void reached(Connection connection) {

@@ -166,7 +166,7 @@ class SeveralRootsTest {
     byte[] secret = Ranks.request(ids, 2, 1, Ranks.LONG).secret();
     PeerCredentials trust = PeerCredentials.of(secret, Ranks.LOOPBACK.tls());
     String key = SubsetBootstrap.key("again", List.of(0, 1));
-    Deadline soon = Deadline.after(Duration.ofMillis(500));
+    Deadline soon = Deadline.after(Duration.ofSeconds(5));
     assertThrows(
         TimeoutException.class,
         () -> RejoinCall.ask(new RankMonitor(1), RejoinAddress.decode(lead), trust, key, soon));

@@ -40,7 +40,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
   @BeforeEach
   void makeRanks() {
     assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
-    ranks = new GpuRanks(2, Duration.ofSeconds(3));
+    ranks = new GpuRanks(2, Duration.ofSeconds(300));
     windows = new DirectRanks(ranks, MOST);
     communicator = ranks.communicators.get(0);
   }
@@ -92,7 +92,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
 
   @Test
   void aCollectiveOfOneRank() {
-    try (GpuRanks one = new GpuRanks(1, Duration.ofSeconds(3))) {
+    try (GpuRanks one = new GpuRanks(1, Duration.ofSeconds(300))) {
       CudaKernelCommunicator alone = one.communicators.get(0);
       ReductionOperator twice = ReductionOperator.preMulSum(DataType.FLOAT32, 2);
       assertEquals("33 blocks", end(alone.prepare(collective(0))));

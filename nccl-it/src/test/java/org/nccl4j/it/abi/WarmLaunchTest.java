@@ -20,7 +20,7 @@ import org.nccl4j.operation.Operation;
 class WarmLaunchTest {
   private static final int CALLS = 20_000;
   private static final int BUFFERS = 100;
-  private static final int MOST_ROUNDS = 10;
+  private static final int MOST_ROUNDS = 30;
   private static final int HOST = 1; // ncclScalarHostImmediate
 
   /** Bytes of the smallest object. At a group's end a wait for the stream may allocate at times. */

@@ -31,6 +31,7 @@ class DebugFileTest {
     ProcessBuilder builder =
         new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output);
     builder.environment().keySet().removeIf(key -> key.startsWith("NCCL"));
+    builder.environment().put("NCCL4J_NET_SILENCE_TIMEOUT", "0"); // a stall would be a warning
     builder.environment().putAll(settings);
     return builder.start();
   }

@@ -71,6 +71,7 @@ class NetworkFallbackTest {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .withTransports(List.of("NET"))
+            .with("NCCL4J_NET_SILENCE_TIMEOUT", "0") // a stall would be a warning
             .with("NCCL_IBVERBS_LIB", FakeVerbsLibrary.path());
     for (int i = 0; i < settings.length; i += 2) {
       config = config.with(settings[i], settings[i + 1]);

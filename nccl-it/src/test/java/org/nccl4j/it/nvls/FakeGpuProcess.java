@@ -218,6 +218,8 @@ public record FakeGpuProcess(Path folder) {
     environment.put("NCCL4J_PRELOAD_KERNELS", "none"); // an eighth of a process's time
     environment.put("NCCL4J_WARMUP", "0"); // a fourteenth; FirstCreationTest has it
     environment.put("NCCL4J_INIT_TIMEOUT", "5m"); // several start at once on a busy machine
+    environment.put("NCCL4J_NET_SILENCE_TIMEOUT", "0"); // a stall would be a warning
+    environment.remove("JAVA_TOOL_OPTIONS"); // which the JVM would print
     environment.putAll(settings);
     return new Running(builder.redirectErrorStream(true).start(), record);
   }

@@ -9,11 +9,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.os.OtherProcess;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.it.api.LongerDeadline;
 
 @Timeout(600)
@@ -46,7 +48,8 @@ class ToolTest {
     assertThrows(TimeoutException.class, () -> Tool.run(deadline, command));
     assertTrue(Files.exists(begun), "the child has not begun");
     for (ProcessHandle sleeper : sleepers()) {
-      sleeper.onExit().get(300, TimeUnit.SECONDS);
+      BooleanSupplier hasEnded = () -> OtherProcess.hasEnded(sleeper.pid());
+      assertTrue(Patience.until(hasEnded, Duration.ofSeconds(300)), () -> sleeper + " goes on");
     }
   }
 }

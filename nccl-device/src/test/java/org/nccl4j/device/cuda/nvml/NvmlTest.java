@@ -68,6 +68,7 @@ class NvmlTest {
                 folder.resolve(there ? "libnvidia-ml.so.1" : "none").toString(),
                 what)
             .redirectErrorStream(true);
+    child.environment().remove("JAVA_TOOL_OPTIONS"); // which the JVM would print
     child.environment().putAll(environment);
     Process process = child.start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
