@@ -210,9 +210,14 @@ class PageTest {
       String address = said.toString().replace("open ", "").strip();
       browser.go(address);
       String process = "memory|process/" + pid;
-      browser.await(
-          "%s && !%s.classList.contains('t0') && %s.getAttribute('aria-label').includes('by P2P')"
-              .formatted(link(process), link(process), link(process)));
+      try {
+        browser.await(
+            "%s && !%s.classList.contains('t0') && %s.getAttribute('aria-label').includes('by P2P')"
+                .formatted(link(process), link(process), link(process)));
+      } catch (AssertionError e) {
+        String shown = browser.evaluate("document.body.innerText");
+        throw new AssertionError("the command said " + said + ", the page shows " + shown, e);
+      }
       ranks.stop();
       browser.await(link(process) + ".classList.contains('t0')");
     } finally {
