@@ -10,6 +10,7 @@ import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.HostGrid;
 
 /** The ranks with which a rank is connected when an operation first needs it. */
 public final class LatePeers {
@@ -70,18 +71,12 @@ public final class LatePeers {
     return peers.get(0).deviceKind() == Device.Kind.CUDA;
   }
 
-  /**
-   * The ranks with the same number on the hosts before and behind, if all hosts have as many, more
-   * than one.
-   */
+  /** The ranks with the same number on the hosts before and behind, if all hosts have as many. */
   private static void addNeighboursOnRail(Set<Integer> neighbours, HostLayout hosts, int rank) {
-    int host = hosts.hostOf(rank);
-    int number = hosts.ranks().get(host).indexOf(rank);
-    int all = hosts.ranks().size();
-    if (hosts.mostRanks() > 1
-        && hosts.ranks().stream().allMatch(each -> each.size() == hosts.mostRanks())) {
-      neighbours.add(hosts.ranks().get((host + 1) % all).get(number));
-      neighbours.add(hosts.ranks().get((host + all - 1) % all).get(number));
+    if (HostGrid.isGrid(hosts.ranks())) {
+      HostGrid grid = HostGrid.of(hosts.ranks(), rank);
+      neighbours.add(grid.before(1, 0));
+      neighbours.add(grid.before(-1, 0));
     }
   }
 

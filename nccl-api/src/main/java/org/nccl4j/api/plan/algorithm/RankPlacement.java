@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.kernel.HostGrid;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
@@ -82,7 +83,7 @@ public record RankPlacement(
 
   /** True if the ranks are numbered host after host. */
   boolean isInOrder() {
-    int[] all = ranks.stream().flatMap(List::stream).mapToInt(Integer::intValue).toArray();
+    int[] all = HostGrid.ranks(ranks);
     return IntStream.range(0, all.length).allMatch(at -> all[at] == at);
   }
 
@@ -99,7 +100,7 @@ public record RankPlacement(
    * number on each of the hosts can share what goes between hosts.
    */
   boolean isGrid() {
-    return hosts() > 1 && mostRanks > 1 && mostRanks == fewestRanks;
+    return HostGrid.isGrid(ranks);
   }
 
   /** Says why ranks of several hosts have no hierarchical way of an operation; "" if they have. */

@@ -9,6 +9,7 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.HostGrid;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.operation.Algorithm;
@@ -149,7 +150,7 @@ public final class CollectivePlans implements AutoCloseable {
               .formatted(spec.nRanks(), most(work), leastSlice(work)),
           "use Ring");
     }
-    if (work.algorithm() == Algorithm.HIERARCHICAL && !hasGrid()) {
+    if (work.algorithm() == Algorithm.HIERARCHICAL && !HostGrid.isGrid(spec.hosts())) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
           "Hierarchical among ranks on hosts with %s ranks; it needs several hosts with as many"
@@ -248,33 +249,20 @@ public final class CollectivePlans implements AutoCloseable {
     }
   }
 
-  private boolean hasGrid() {
-    int most = spec.hosts().get(0).size();
-    return spec.hosts().size() > 1
-        && most > 1
-        && spec.hosts().stream().allMatch(host -> host.size() == most);
-  }
-
   /** Puts the place among the ranks of hosts, on all channels alike. */
   private void putGrid(Offheap arguments) {
-    int[] ranks = memory.hostAfterHost();
-    int n = ranks.length;
-    int locals = spec.hosts().get(0).size();
-    int place = indexOf(ranks, spec.rank());
-    int first = place / locals * locals;
+    HostGrid grid = HostGrid.of(spec.hosts(), spec.rank());
     arguments
         .putLong(KernelLayout.RING_RANKS, memory.hostAfterHostRanks())
-        .putInt(KernelLayout.HOST_RANKS, locals);
+        .putInt(KernelLayout.HOST_RANKS, grid.locals());
     ByteBuffer bytes = arguments.bytes();
     for (int channel = 0; channel < CHANNELS; channel++) {
       int at = KernelLayout.RANK_BYTES * channel;
-      int before = first + (place - first + locals - 1) % locals;
-      int next = first + (place - first + 1) % locals;
-      bytes.putShort(KernelLayout.RING_INDEX + at, (short) place);
-      bytes.putShort(KernelLayout.RING_PREV + at, (short) ranks[before]);
-      bytes.putShort(KernelLayout.RING_NEXT + at, (short) ranks[next]);
-      bytes.putShort(KernelLayout.TREE_UP + at, (short) ranks[(place + n - locals) % n]);
-      bytes.putShort(KernelLayout.TREE_DOWN + at, (short) ranks[(place + locals) % n]);
+      bytes.putShort(KernelLayout.RING_INDEX + at, (short) grid.place());
+      bytes.putShort(KernelLayout.RING_PREV + at, (short) grid.before(0, 1));
+      bytes.putShort(KernelLayout.RING_NEXT + at, (short) grid.before(0, -1));
+      bytes.putShort(KernelLayout.TREE_UP + at, (short) grid.before(1, 0));
+      bytes.putShort(KernelLayout.TREE_DOWN + at, (short) grid.before(-1, 0));
     }
   }
 

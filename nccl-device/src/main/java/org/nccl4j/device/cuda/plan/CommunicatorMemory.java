@@ -4,7 +4,6 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
-import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.NativeMemory;
@@ -15,6 +14,7 @@ import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.PinnedWords;
 import org.nccl4j.device.kernel.CallMismatch;
 import org.nccl4j.device.kernel.CallSignature;
+import org.nccl4j.device.kernel.HostGrid;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.SharedConnections;
 import org.nccl4j.device.support.CloseAll;
@@ -92,7 +92,7 @@ public final class CommunicatorMemory implements AutoCloseable {
     for (int channel = 0; channel < ConnectionLayout.CHANNELS; channel++) {
       putRanks(tables, channel, ring(channel));
     }
-    putRanks(tables, ConnectionLayout.CHANNELS, hostAfterHost());
+    putRanks(tables, ConnectionLayout.CHANNELS, HostGrid.ranks(spec.hosts()));
     for (int peer = 0; peer < n; peer++) {
       putPeer(tables, ringBytes + peer * KernelLayout.PEER_BYTES, peer);
     }
@@ -115,11 +115,6 @@ public final class CommunicatorMemory implements AutoCloseable {
   /** A channel's ring, by position. */
   int[] ring(int channel) {
     return spec.ring().get(channel % spec.ring().size());
-  }
-
-  /** All ranks, host after host. */
-  int[] hostAfterHost() {
-    return spec.hosts().stream().flatMap(List::stream).mapToInt(Integer::intValue).toArray();
   }
 
   /** True if all channels have the same one. */

@@ -8,6 +8,7 @@ import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.HostGrid;
 
 /**
  * The kernels of hosts with as many ranks each. Data have a block for each rank. Blocks are summed
@@ -21,7 +22,7 @@ import org.nccl4j.device.kernel.CollectiveWork;
 public final class HierarchicalKernels implements HostAlgorithm {
   @Override
   public Kernel kernel(KernelContext context, CollectiveWork work) {
-    Grid grid = Grid.of(context.spec.hosts(), context.spec.rank());
+    HostGrid grid = HostGrid.of(context.spec.hosts(), context.spec.rank());
     Parts parts = new Parts(context.parts(work, work.count(), 1), KernelContext.bytes(work));
     return switch (work.operation()) {
       case ALL_REDUCE ->
@@ -34,47 +35,6 @@ public final class HierarchicalKernels implements HostAlgorithm {
           new ReduceScatter(Sums.of(context, work, grid, /* spreads= */ false), parts);
       default -> throw KernelContext.none(work);
     };
-  }
-
-  /**
-   * Ranks of hosts that have as many ranks each, more than one: the ranks of a host are a ring, and
-   * so are the ranks with one number on each of the hosts, a rail.
-   *
-   * @param ranks host after host
-   * @param locals ranks of a host
-   * @param host this rank's
-   * @param index this rank's number on its host
-   */
-  private record Grid(int[] ranks, int locals, int host, int index) {
-    /**
-     * The place of a rank.
-     *
-     * @param hosts the ranks of each
-     */
-    static Grid of(List<List<Integer>> hosts, int rank) {
-      int host = 0;
-      while (!hosts.get(host).contains(rank)) {
-        host++;
-      }
-      int[] ranks = hosts.stream().flatMap(List::stream).mapToInt(Integer::intValue).toArray();
-      return new Grid(ranks, hosts.get(0).size(), host, hosts.get(host).indexOf(rank));
-    }
-
-    /** Hosts. */
-    int hosts() {
-      return ranks.length / locals;
-    }
-
-    /** The rank so many places before this one along the rails and within the host. */
-    int before(int alongRails, int within) {
-      int h = Math.floorMod(host - alongRails, hosts());
-      return ranks[h * locals + Math.floorMod(index - within, locals)];
-    }
-
-    /** This rank. */
-    int self() {
-      return before(0, 0);
-    }
   }
 
   /** The blocks of the current loop, one for each rank. */
@@ -149,8 +109,8 @@ public final class HierarchicalKernels implements HostAlgorithm {
    * @param ending from both; for an all-reduce, to the next host and the next rank on the host
    */
   private record Sums(
-      Grid grid, Primitives within, Primitives leaving, Primitives passing, Primitives ending) {
-    static Sums of(KernelContext context, CollectiveWork work, Grid grid, boolean spreads) {
+      HostGrid grid, Primitives within, Primitives leaving, Primitives passing, Primitives ending) {
+    static Sums of(KernelContext context, CollectiveWork work, HostGrid grid, boolean spreads) {
       int before = grid.before(0, 1);
       int next = grid.before(0, -1);
       int hostBefore = grid.before(1, 0);
@@ -200,8 +160,8 @@ public final class HierarchicalKernels implements HostAlgorithm {
    * @param passing from the host before to the next host and the next rank on the host
    * @param ending from the host before to the next rank on the host
    */
-  private record Gathers(Grid grid, Primitives within, Primitives passing, Primitives ending) {
-    static Gathers of(KernelContext context, CollectiveWork work, Grid grid) {
+  private record Gathers(HostGrid grid, Primitives within, Primitives passing, Primitives ending) {
+    static Gathers of(KernelContext context, CollectiveWork work, HostGrid grid) {
       List<Integer> before = List.of(grid.before(0, 1));
       List<Integer> hostBefore = List.of(grid.before(1, 0));
       int next = grid.before(0, -1);
