@@ -17,9 +17,7 @@ import java.util.TreeMap;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Handler;
-import java.util.logging.LogRecord;
 import java.util.logging.Logger;
-import java.util.logging.SimpleFormatter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,6 +27,7 @@ import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.os.AllowedCores;
 import org.nccl4j.device.os.CoreLayout;
+import org.nccl4j.device.support.ThreadLog;
 
 /** On faked machines, with a stand-in for the kernel's call; and the call itself. */
 class NumaPlacementTest {
@@ -150,7 +149,7 @@ class NumaPlacementTest {
     assumeTrue(!own.isEmpty(), "the kernel does not tell this thread's cores");
     CoreLayout layout = layout(own, own.length(), true);
     List<String> lines = new ArrayList<>();
-    Handler handler = collect(lines);
+    Handler handler = new ThreadLog(lines);
     Logger logger = Logger.getLogger("org.nccl4j.ALLOC");
     logger.addHandler(handler);
     try {
@@ -160,25 +159,6 @@ class NumaPlacementTest {
       logger.removeHandler(handler);
     }
     return lines;
-  }
-
-  /** Collects what this thread logs; others may log of communicators of earlier tests. */
-  private static Handler collect(List<String> lines) {
-    Thread own = Thread.currentThread();
-    return new Handler() {
-      @Override
-      public void publish(LogRecord line) {
-        if (Thread.currentThread() == own) {
-          lines.add(new SimpleFormatter().formatMessage(line));
-        }
-      }
-
-      @Override
-      public void flush() {}
-
-      @Override
-      public void close() {}
-    };
   }
 
   /** The kernel shows the policy of what it agreed to, and refuses nodes that it does not have. */

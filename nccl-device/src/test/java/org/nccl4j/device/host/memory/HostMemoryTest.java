@@ -22,9 +22,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.logging.Handler;
 import java.util.logging.Level;
-import java.util.logging.LogRecord;
 import java.util.logging.Logger;
-import java.util.logging.SimpleFormatter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -34,6 +32,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.support.ThreadLog;
 
 @Timeout(600)
 class HostMemoryTest {
@@ -50,7 +49,7 @@ class HostMemoryTest {
   @Test
   void anAllocationThatFailsIsNotLoggedAsOneThatIsNotShared() {
     List<String> lines = new ArrayList<>();
-    Handler handler = collect(lines);
+    Handler handler = new ThreadLog(lines);
     Logger logger = Logger.getLogger("org.nccl4j.ALLOC");
     Level before = logger.getLevel();
     logger.setLevel(Level.ALL);
@@ -62,25 +61,6 @@ class HostMemoryTest {
       logger.setLevel(before);
     }
     assertEquals(List.of(), lines);
-  }
-
-  /** Collects what this thread logs; others may log of communicators of earlier tests. */
-  private static Handler collect(List<String> lines) {
-    Thread own = Thread.currentThread();
-    return new Handler() {
-      @Override
-      public void publish(LogRecord line) {
-        if (Thread.currentThread() == own) {
-          lines.add(new SimpleFormatter().formatMessage(line));
-        }
-      }
-
-      @Override
-      public void flush() {}
-
-      @Override
-      public void close() {}
-    };
   }
 
   /** Memory is unmapped once its owner is unreachable, so a view has to keep that. */

@@ -10,9 +10,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.logging.Handler;
-import java.util.logging.LogRecord;
 import java.util.logging.Logger;
-import java.util.logging.SimpleFormatter;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -38,6 +36,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec.CopyTimes;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.os.ThisProcess;
+import org.nccl4j.device.support.ThreadLog;
 
 /** Steps that a receiver reads from the sender's buffer, one by one. */
 @Timeout(600)
@@ -229,24 +228,11 @@ class ExposuresTest {
         lines);
   }
 
-  /** Collects what this thread logs; others may log of communicators of earlier tests. */
+  /** Collects what is for users, not for debugging. */
   private static Handler collect(List<String> lines) {
-    Thread own = Thread.currentThread();
-    return new Handler() {
-      @Override
-      public void publish(LogRecord line) {
-        if (Thread.currentThread() == own
-            && line.getLevel().intValue() >= java.util.logging.Level.INFO.intValue()) {
-          lines.add(new SimpleFormatter().formatMessage(line));
-        }
-      }
-
-      @Override
-      public void flush() {}
-
-      @Override
-      public void close() {}
-    };
+    Handler handler = new ThreadLog(lines);
+    handler.setLevel(java.util.logging.Level.INFO);
+    return handler;
   }
 
   @Test
