@@ -35,7 +35,7 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 class ProgressMonitorTest {
   private static final List<String> OPERATIONS = List.of("all_reduce");
 
-  /** What the kernels that were watched last ask for the calls. */
+  /** The source of calls that the kernels which were watched last ask. */
   private static final AtomicReference<IntFunction<?>> CALLS = new AtomicReference<>();
 
   @Test

@@ -122,31 +122,13 @@ class CollectiveGpuTest {
   void treesOfAllRanks(int n) {
     Random random = new Random(n);
     try (GpuRanks ranks = new GpuRanks(n, DEADLINE)) {
-      for (DataType type : DataType.values()) {
-        for (Operation operation : List.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER)) {
-          for (RedOp op : ops(operation)) {
-            for (int most : new int[] {40, 3000, 400_000 / n / type.bytes()}) {
-              int count = 1 + random.nextInt(most);
-              int channels = 1 + random.nextInt(4);
-              int chunk = random.nextInt(3) == 0 ? 640 : Integer.MAX_VALUE;
-              check(
-                  ranks,
-                  new CollectiveWork(
-                      operation,
-                      Algorithm.PAT,
-                      Protocol.SIMPLE,
-                      type,
-                      op,
-                      0,
-                      count,
-                      channels,
-                      chunk),
-                  random,
-                  n);
-            }
-          }
-        }
-      }
+      checkTypes(
+          ranks,
+          Algorithm.PAT,
+          List.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER),
+          400_000 / n,
+          random,
+          n);
     }
   }
 
@@ -157,29 +139,37 @@ class CollectiveGpuTest {
     long seed = hosts.hashCode();
     Random random = new Random(seed);
     try (GpuRanks ranks = new GpuRanks(hosts, DEADLINE.multipliedBy(4))) {
-      for (DataType type : DataType.values()) {
-        for (Operation operation :
-            List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER)) {
-          for (RedOp op : ops(operation)) {
-            for (int most : new int[] {40, 3000, 400_000 / type.bytes()}) {
-              int count = 1 + random.nextInt(most);
-              int channels = 1 + random.nextInt(4);
-              int chunk = random.nextInt(3) == 0 ? 640 : Integer.MAX_VALUE;
-              check(
-                  ranks,
-                  new CollectiveWork(
-                      operation,
-                      Algorithm.HIERARCHICAL,
-                      Protocol.SIMPLE,
-                      type,
-                      op,
-                      0,
-                      count,
-                      channels,
-                      chunk),
-                  random,
-                  seed);
-            }
+      checkTypes(
+          ranks,
+          Algorithm.HIERARCHICAL,
+          List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER),
+          400_000,
+          random,
+          seed);
+    }
+  }
+
+  /** All types and operators of some operations, by Simple, with few elements and up to many. */
+  private static void checkTypes(
+      GpuRanks ranks,
+      Algorithm algorithm,
+      List<Operation> operations,
+      int mostBytes,
+      Random random,
+      long seed) {
+    for (DataType type : DataType.values()) {
+      for (Operation operation : operations) {
+        for (RedOp op : ops(operation)) {
+          for (int most : new int[] {40, 3000, mostBytes / type.bytes()}) {
+            int count = 1 + random.nextInt(most);
+            int channels = 1 + random.nextInt(4);
+            int chunk = random.nextInt(3) == 0 ? 640 : Integer.MAX_VALUE;
+            check(
+                ranks,
+                new CollectiveWork(
+                    operation, algorithm, Protocol.SIMPLE, type, op, 0, count, channels, chunk),
+                random,
+                seed);
           }
         }
       }

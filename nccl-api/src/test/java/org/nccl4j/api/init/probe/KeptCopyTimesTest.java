@@ -35,7 +35,7 @@ class KeptCopyTimesTest {
   private static final Optional<CopyTimes.Kept> KEPT =
       Optional.of(new CopyTimes.Kept(TIMES, /* isDue= */ false));
 
-  /** What a busy machine gives for the same. */
+  /** The times of the same copies on a busy machine. */
   private static final CopyTimes SLOW =
       new CopyTimes(List.of(1500L, 2600L, 3000L, 45_070L), List.of(4000L, 8L, 56_000L, 640_000L));
 

@@ -112,13 +112,7 @@ class PairTest {
   @MethodSource("ways")
   void largeAllReducesAreRight(SingleCopy way) {
     int count = (17 << 20) / 4 + 5;
-    byte[][] contents = new byte[2][4 * count];
-    for (int rank = 0; rank < 2; rank++) {
-      ByteBuffer words = ByteBuffer.wrap(contents[rank]).order(ByteOrder.nativeOrder());
-      for (int i = 0; i < count; i++) {
-        words.putInt(4 * i, (rank + 1) * i);
-      }
-    }
+    byte[][] contents = multiples(count);
     try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), way)) {
       for (byte[] got : outcomes(ranks, allReduce(count), contents, 0, false, true)) {
         ByteBuffer words = ByteBuffer.wrap(got).order(ByteOrder.nativeOrder());
@@ -222,6 +216,18 @@ class PairTest {
     }
   }
 
+  /** Integers of both ranks, multiples of each one's number counted from 1. */
+  private static byte[][] multiples(int count) {
+    byte[][] contents = new byte[2][4 * count];
+    for (int rank = 0; rank < 2; rank++) {
+      ByteBuffer words = ByteBuffer.wrap(contents[rank]).order(ByteOrder.nativeOrder());
+      for (int i = 0; i < count; i++) {
+        words.putInt(4 * i, (rank + 1) * i);
+      }
+    }
+    return contents;
+  }
+
   private static CollectiveWork allReduce(int count) {
     return new CollectiveWork(
         Operation.ALL_REDUCE,
@@ -240,13 +246,7 @@ class PairTest {
   @MethodSource("ways")
   void largeOutcomesAreRight(SingleCopy way) {
     int count = (17 << 20) / 4 + 5;
-    byte[][] contents = new byte[2][4 * count];
-    for (int rank = 0; rank < 2; rank++) {
-      ByteBuffer words = ByteBuffer.wrap(contents[rank]).order(ByteOrder.nativeOrder());
-      for (int i = 0; i < count; i++) {
-        words.putInt(4 * i, (rank + 1) * i);
-      }
-    }
+    byte[][] contents = multiples(count);
     try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), way)) {
       CollectiveWork work = reduce(DataType.INT32, RedOp.SUM, 1, count);
       byte[] got = run(ranks, work, contents, 0, /* inPlace= */ false);
