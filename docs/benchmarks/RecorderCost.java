@@ -42,7 +42,7 @@ public class RecorderCost {
     JFR("JFR with its default settings"),
     OWN("JFR with nccl4j's events alone"),
     BARE("JFR with its default settings, of a loop without operations"),
-    OPERATIONS("JFR with an event for each operation");
+    OPERATIONS("operations recorded as by nccl trace");
 
     final String text;
 
@@ -51,27 +51,25 @@ public class RecorderCost {
     }
 
     boolean records(boolean with) {
-      return usesJfr() || with && this == RECORDER;
+      return usesJfr() || with && this != NOTHING;
     }
 
     boolean usesJfr() {
-      return ordinal() >= JFR.ordinal();
+      return ordinal() >= JFR.ordinal() && this != OPERATIONS;
     }
 
-    /**
-     * Of events for each operation there are many: a quarter as many fours, of shorter blocks. With
-     * PART=operations there is nothing else.
-     */
     int fours(int shortOnes, int withJfr) {
-      if (OPERATIONS_ALONE) {
-        return this == OPERATIONS ? withJfr : 0;
+      if (this == OPERATIONS || this == RECORDER) {
+        return OPERATIONS_ALONE == (this == OPERATIONS) ? shortOnes : 0;
       }
-      return this == OPERATIONS ? withJfr / 4 : usesJfr() ? withJfr : shortOnes;
+      return this == NOTHING ? shortOnes : OPERATIONS_ALONE ? 0 : withJfr;
     }
 
     Recording recording() throws Exception {
       Recording recording =
-          this == OWN ? new Recording() : new Recording(Configuration.getConfiguration("default"));
+          this == OWN || this == OPERATIONS
+              ? new Recording()
+              : new Recording(Configuration.getConfiguration("default"));
       if (this == OPERATIONS) {
         recording.enable("org.nccl4j.Operation");
       }
@@ -85,6 +83,9 @@ public class RecorderCost {
       return recording;
     }
   }
+
+  /** The observer, which looks every 50 ms, has seen then whether operations are asked for. */
+  private static final int OBSERVED_MILLIS = 150;
 
   /** True if no operation has the shape of the one before it. */
   private static final boolean ALTERNATES = "yes".equals(System.getenv("ALTERNATES"));
@@ -165,8 +166,14 @@ public class RecorderCost {
       stream = itsStream;
       data = itsData;
       data.write(0, ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder()));
+      Kind shortKind = OPERATIONS_ALONE ? Kind.OPERATIONS : Kind.RECORDER;
+      if (OPERATIONS_ALONE && (leads || ownProcess)) {
+        recording = shortKind.recording();
+        recording.start();
+        Thread.sleep(OBSERVED_MILLIS);
+      }
       for (int four = 0; four < Math.max(1, fours[0] / 20); four++) {
-        shortBlocks(Kind.RECORDER, four);
+        shortBlocks(shortKind, four);
       }
       double[][] differences = new double[fours.length][];
       double[][] without = new double[fours.length][];
@@ -175,16 +182,20 @@ public class RecorderCost {
         without[kind.ordinal()] = new double[fours[kind.ordinal()]];
       }
       for (int four = 0; four < fours[0]; four++) {
-        for (Kind kind : List.of(Kind.NOTHING, Kind.RECORDER)) {
+        for (Kind kind : List.of(Kind.NOTHING, shortKind)) {
           note(kind, four, shortBlocks(kind, four), differences, without);
         }
       }
       for (Kind kind :
           List.of(Kind.values())
-              .subList(Kind.JFR.ordinal(), ahead ? Kind.OWN.ordinal() : fours.length)) {
+              .subList(
+                  Kind.JFR.ordinal(), ahead ? Kind.OWN.ordinal() : Kind.OPERATIONS.ordinal())) {
         for (int four = 0; four < fours[kind.ordinal()]; four++) {
           note(kind, four, longBlocks(kind, four), differences, without);
         }
+      }
+      if (recording != null) {
+        recording.close();
       }
       for (Kind kind : Kind.values()) {
         if (leads && differences[kind.ordinal()].length > 0) {
@@ -226,8 +237,7 @@ public class RecorderCost {
    */
   private double[] longBlocks(Kind kind, int four) throws Exception {
     double[] micros = new double[4];
-    int counted =
-        kind == Kind.OPERATIONS && !OPERATIONS_ALONE ? operationsWithJfr / 8 : operationsWithJfr;
+    int counted = operationsWithJfr;
     for (int block = 0; block < 4; block++) {
       boolean with = isWith(four, block);
       Switch.on = kind.records(with);
@@ -235,8 +245,7 @@ public class RecorderCost {
         recording = kind.recording();
         recording.start();
       }
-      // The observer, which looks every 50 ms, has seen then whether operations are asked for.
-      Thread.sleep(150);
+      Thread.sleep(OBSERVED_MILLIS);
       if (kind == Kind.BARE) {
         turn(counted / 3);
         micros[block] = turn(counted);

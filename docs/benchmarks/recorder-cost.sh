@@ -16,10 +16,17 @@ if [ "${PART:-}" = links ]; then
   end=nccl-device/src/main/java/org/nccl4j/device/host/kernel/protocol/SendEnd.java
   sed -e 's/^    \(SENT\.setOpaque(\)/    if (org.nccl4j.device.Switch.on) \1/' $end > "$variant/SendEnd.java"
   test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/SendEnd.java")" = 1
+elif [ "${PART:-}" = operations ]; then
+  # PART=operations: all operations told to a recording as that of nccl trace, by turns with none.
+  launcher=nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java
+  sed -e 's/^    if (hooks\.areAny())/    if (org.nccl4j.device.Switch.on \&\& hooks.areAny())/' \
+    -e 's/^    return hooks\.tells()/    return org.nccl4j.device.Switch.on \&\& hooks.tells()/' $launcher > "$variant/Launcher.java"
+  test "$(grep -c 'org.nccl4j.device.Switch.on &&' "$variant/Launcher.java")" = 2
 else
   launcher=nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java
-  sed -e 's/^    \(log\.collective(\|if (hooks\.areAny())\)/    if (org.nccl4j.device.Switch.on) \1/' $launcher > "$variant/Launcher.java"
-  test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/Launcher.java")" = 4
+  sed -e 's/^    \(log\.collective(\|if (hooks\.areAny())\)/    if (org.nccl4j.device.Switch.on) \1/' \
+    -e 's/^    return hooks\.tells()/    return org.nccl4j.device.Switch.on \&\& hooks.tells()/' $launcher > "$variant/Launcher.java"
+  test "$(grep -c 'org.nccl4j.device.Switch.on' "$variant/Launcher.java")" = 4
 fi
 javac -nowarn -proc:none -d "$variant" -cp "$classes" "$variant"/*.java docs/benchmarks/RecorderCost.java
 for ((jvm = 0; jvm < $1; jvm++)); do

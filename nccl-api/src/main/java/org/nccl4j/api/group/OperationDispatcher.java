@@ -516,12 +516,14 @@ public final class OperationDispatcher {
 
   @HotPath
   private void tell(long shape, long count, DeviceStream stream) {
-    launcher.tell(
-        CallShape.operation(shape).key(),
-        count,
-        CallShape.type(shape),
-        CallShape.root(shape),
-        stream);
+    if (launcher.tells()) {
+      launcher.tell(
+          CallShape.operation(shape).key(),
+          count,
+          CallShape.type(shape),
+          CallShape.root(shape),
+          stream);
+    }
   }
 
   @HotPath

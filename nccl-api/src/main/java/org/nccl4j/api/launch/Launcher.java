@@ -310,10 +310,16 @@ public final class Launcher {
     }
   }
 
+  /** True if the hooks are to know of the launched operation. */
+  @HotPath
+  public boolean tells() {
+    return hooks.tells();
+  }
+
   /** Reports a launched operation to the hooks. */
   @HotPath
   public void tell(String what, long count, DataType type, int root, DeviceStream stream) {
-    if (hooks.areAny()) {
+    if (hooks.tells()) {
       hooks.tell(what, count, type, root, stream);
     }
   }

@@ -15,8 +15,7 @@ import org.nccl4j.device.os.ThisProcess;
 /**
  * Creates an event for Java Flight Recorder, and a span for observers of the job, for each
  * operation, or for some of them where there are many ({@link Thinning}); active only while a
- * recording has these events enabled or an observer asks ({@link SpanLogs}). An operation that is
- * left out costs a few reads.
+ * recording has these events enabled or an observer asks ({@link SpanLogs}).
  */
 final class OperationEvents implements OperationHook {
   private static final long PID = ThisProcess.pid();
@@ -52,11 +51,14 @@ final class OperationEvents implements OperationHook {
   /** Time before the launch of the next operations that are told, or 0 where none is recorded. */
   private long beganNanos;
 
+  /** True until the first operation is told after the hook was added. Written before that. */
+  private boolean isNew;
+
   /** The number of the last collective. */
   private long collectives;
 
   /**
-   * Operations told that are no collectives. Written by the launching thread, opaque; the observer
+   * Operations seen that are no collectives. Written by the launching thread, opaque; the observer
    * may read an older number.
    */
   private long others;
@@ -104,6 +106,7 @@ final class OperationEvents implements OperationHook {
     // A launch may be of several sends, which only the hook counts.
     long launched =
         listening ? log.collectives() + (long) OTHERS.getOpaque(this) : log.launchedSoFar();
+    long every = thinning.every();
     thinning.look(launched, nanos);
     recorded = Events.areRecorded() && new Events.Operation().isEnabled();
     logs = SpanLogs.of(job);
@@ -112,11 +115,14 @@ final class OperationEvents implements OperationHook {
       listening = wanted;
       if (listening) {
         thinning.countFrom(log.collectives() + (long) OTHERS.getOpaque(this));
+        isNew = true;
         hooks.add(this);
       } else {
         thinning.countFrom(log.launchedSoFar());
         hooks.remove(this);
       }
+    } else if (thinning.every() != every) {
+      hooks.askAnew();
     }
   }
 
@@ -131,6 +137,24 @@ final class OperationEvents implements OperationHook {
     private long number;
     private int marks;
 
+    /** The first number looked at ahead, while {@link Thinning#every} was so. */
+    private long from;
+
+    private long every;
+
+    /** All before it from there on are left out. */
+    private long to;
+
+    /** Returns how many numbers from this one on are left out for certain. */
+    int ahead(long next) {
+      if (every != thinning.every() || next < from || next >= to) {
+        every = thinning.every();
+        from = next;
+        to = next + thinning.leftOutFrom(next);
+      }
+      return (int) (to - next);
+    }
+
     /** True if the end before it is to be known; others of this kind may not come for long. */
     boolean wants(long next) {
       if (!thinning.keeps(next)) {
@@ -143,18 +167,36 @@ final class OperationEvents implements OperationHook {
   }
 
   @Override
-  public void launching(int launches) {
-    before = last;
+  public int unwanted() {
+    if (isNew) {
+      return 0;
+    }
+    int most = Math.min(nextCollective.ahead(collectives + 1), nextOther.ahead(others + 1));
+    return Math.max(0, most - 1); // the one before is told for its end
+  }
+
+  @Override
+  public void launching(int launches, int untold) {
+    long number = log.collectives();
+    before = untold == 0 && !isNew ? last : null;
+    if (!isNew) {
+      OTHERS.setOpaque(this, Math.max(others, others + untold - (number - collectives)));
+    }
+    isNew = false;
+    collectives = number;
     last = null;
     // The numbers that the operations get are known of a single launch alone.
     beganNanos =
-        launches > 1 || thinning.keeps(log.collectives() + 1) || thinning.keeps(others + 1)
+        launches > 1 || thinning.keeps(number + 1) || thinning.keeps(others + 1)
             ? System.nanoTime()
             : 0;
   }
 
   @Override
   public void launched(String what, long count, DataType type, int root, DeviceStream stream) {
+    if (isNew) {
+      return; // added after the launch had begun
+    }
     long number = log.collectives();
     boolean isCollective = number != collectives;
     collectives = number;

@@ -6,11 +6,20 @@ import org.nccl4j.device.DeviceStream;
 /** Receives a rank's operations, in their order, from one thread at a time. */
 public interface OperationHook extends AutoCloseable {
   /**
+   * Returns how many of the next operations, each of one launch, this hook need not be told of. It
+   * may be told of them all the same.
+   */
+  default int unwanted() {
+    return 0;
+  }
+
+  /**
    * Operations are about to be launched; {@link #launched} follows for each, unless a launch fails.
    *
    * @param launches of them or of their parts
+   * @param untold operations since those told last, which no hook wanted
    */
-  default void launching(int launches) {}
+  default void launching(int launches, int untold) {}
 
   /** An operation has been launched into a stream. */
   void launched(String what, long count, DataType type, int root, DeviceStream stream);

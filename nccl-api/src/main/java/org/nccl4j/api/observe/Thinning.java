@@ -12,6 +12,9 @@ final class Thinning {
   /** Fibonacci's hash: successive numbers are spread evenly. */
   private static final long MULTIPLIER = 0x9E37_79B9_7F4A_7C15L;
 
+  /** As many numbers are looked at for the next one kept. */
+  private static final int MOST_AHEAD = 4096;
+
   private static final double SECOND_NANOS = 1e9;
   private static final int MOST_BITS = 30;
 
@@ -40,6 +43,21 @@ final class Thinning {
   boolean keeps(long number) {
     int left = bits;
     return left == 0 || number * MULTIPLIER >>> Long.SIZE - left == 0;
+  }
+
+  /** Returns how many numbers from this one on are left out for certain, at most 4,096. */
+  int leftOutFrom(long number) {
+    int left = bits;
+    if (left == 0) {
+      return 0;
+    }
+    long hash = number * MULTIPLIER;
+    int ahead = 0;
+    while (ahead < MOST_AHEAD && hash >>> Long.SIZE - left != 0) {
+      hash += MULTIPLIER;
+      ahead++;
+    }
+    return ahead;
   }
 
   /** One of so many operations is recorded. */
