@@ -27,6 +27,9 @@ public final class SendRecv implements Kernel {
   /** True if the sends and the receives are few enough to compare their buffers. */
   private final boolean few;
 
+  /** True for a small message to another rank and one from there. */
+  private final boolean isSmallExchange;
+
   private final SelfCopy[] copies;
   private final SpinWait waiter;
 
@@ -36,6 +39,8 @@ public final class SendRecv implements Kernel {
     this.ins = ins.toArray(Lane.In[]::new);
     long sends = outs.stream().mapToLong(Lane::works).sum();
     this.few = sends * ins.stream().mapToLong(Lane::works).sum() <= MOST_PAIRS;
+    this.isSmallExchange =
+        outs.size() == 1 && ins.size() == 1 && outs.get(0).isSmall() && ins.get(0).isSmall();
     this.waiter = waiter;
     List<SelfCopy> pairs = new ArrayList<>();
     for (int w = 0; w + 1 < own.size(); w += 2) {
@@ -47,6 +52,12 @@ public final class SendRecv implements Kernel {
   @Override
   @HotPath
   public void run(HostMemory send, HostMemory recv) {
+    // Without a free slot others may have to be received before there is one.
+    if (isSmallExchange && outs[0].sendSmall(waiter, send)) {
+      copyOwn(send, recv);
+      ins[0].recvSmall(recv);
+      return;
+    }
     begin(outs);
     begin(ins);
     for (Lane.Out lane : outs) {
@@ -58,11 +69,7 @@ public final class SendRecv implements Kernel {
       lane.expect(recv);
     }
     round(outs, send);
-    for (SelfCopy copy : copies) {
-      HostMemory from = buffer(copy.from, send);
-      HostMemory to = buffer(copy.to, recv);
-      Copies.copyAll(from, copy.from.offset(), to, copy.to.offset(), copy.from.bytes());
-    }
+    copyOwn(send, recv);
     waiter.begin();
     while (true) {
       Lane other = waiter.isSlow() ? sentAnother() : null;
@@ -77,6 +84,16 @@ public final class SendRecv implements Kernel {
       } else {
         waiter.idle(awaited(), "a matching call");
       }
+    }
+  }
+
+  /** Copies the rank's messages to itself. */
+  @HotPath
+  void copyOwn(HostMemory send, HostMemory recv) {
+    for (SelfCopy copy : copies) {
+      HostMemory from = buffer(copy.from, send);
+      HostMemory to = buffer(copy.to, recv);
+      Copies.copyAll(from, copy.from.offset(), to, copy.to.offset(), copy.from.bytes());
     }
   }
 

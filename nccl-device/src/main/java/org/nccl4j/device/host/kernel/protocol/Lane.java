@@ -15,9 +15,9 @@ import org.nccl4j.operation.Protocol;
 public abstract class Lane {
   public final int peer;
   private final ConnectionLayout layout;
-  private final P2pWork[] works;
+  final P2pWork[] works;
   private final HostMemory[] buffers;
-  private final Call[] calls;
+  final Call[] calls;
   private int current;
   private long done;
 
@@ -91,6 +91,16 @@ public abstract class Lane {
     return steps <= ConnectionLayout.STEPS;
   }
 
+  /**
+   * True for one message that is a short step in LL128. Such need neither the loop over steps nor
+   * the choices between kinds of steps, which take as long as the step itself.
+   */
+  public final boolean isSmall() {
+    return works.length == 1
+        && works[0].protocol() == Protocol.LL128
+        && works[0].bytes() <= Math.min(stepBytes(Protocol.LL128), SlotPrimitives.SHORT);
+  }
+
   /** Most bytes of a step of Simple. */
   final int largestSimpleStep() {
     long most = 0;
@@ -149,7 +159,7 @@ public abstract class Lane {
   }
 
   @HotPath
-  private HostMemory buffer(int work, HostMemory own) {
+  final HostMemory buffer(int work, HostMemory own) {
     return buffers[work] == null ? own : buffers[work];
   }
 
@@ -215,6 +225,18 @@ public abstract class Lane {
     @HotPath
     public void mayExpose(boolean may) {
       mayExpose = may;
+    }
+
+    /** Sends the one small message if there is a free slot; whether it did. */
+    @HotPath
+    public boolean sendSmall(SpinWait waiter, HostMemory own) {
+      P2pWork work = works[0];
+      int bytes = (int) work.bytes();
+      if (!end.hasLl128Credit(bytes)) {
+        return false;
+      }
+      end.sendSmall(waiter, buffer(0, own), work.offset(), bytes, calls[0]);
+      return true;
     }
 
     @Override
@@ -292,6 +314,13 @@ public abstract class Lane {
       if (expects) {
         tell(end, own);
       }
+    }
+
+    /** Receives the one small message. */
+    @HotPath
+    public void recvSmall(HostMemory own) {
+      P2pWork work = works[0];
+      end.recvSmall(waiter, calls[0], buffer(0, own), work.offset(), (int) work.bytes());
     }
 
     @Override
