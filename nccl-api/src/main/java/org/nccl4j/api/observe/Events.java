@@ -90,6 +90,13 @@ final class Events {
     @Timespan(Timespan.NANOSECONDS)
     long waitNanos;
 
+    @Label("Run")
+    @Description(
+        "Time from the begin of this event to the end of the operation; the event itself ends up to"
+            + " some milliseconds later on a GPU, when that is noticed")
+    @Timespan(Timespan.NANOSECONDS)
+    long runNanos;
+
     @Label("One of")
     @Description("So many operations of the rank were launched for each that was recorded")
     long every;

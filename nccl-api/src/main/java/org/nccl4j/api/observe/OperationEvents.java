@@ -42,6 +42,9 @@ final class OperationEvents implements OperationHook {
   private final Object job;
   private boolean listening;
 
+  /** Of the recordings since the hook was added. */
+  private volatile StreamTimes times = new StreamTimes();
+
   /** True while a recording has the event. Written by the observer. */
   private volatile boolean recorded;
 
@@ -116,6 +119,7 @@ final class OperationEvents implements OperationHook {
       if (listening) {
         thinning.countFrom(log.collectives() + (long) OTHERS.getOpaque(this));
         isNew = true;
+        times = new StreamTimes();
         hooks.add(this);
       } else {
         thinning.countFrom(log.launchedSoFar());
@@ -128,7 +132,7 @@ final class OperationEvents implements OperationHook {
 
   /** The end of an operation that has no event. */
   private static final class End {
-    /** 0 until then. Written by the stream's host function, read by that of the next operation. */
+    /** 0 until then. Written and read by the thread that takes the times. */
     volatile long nanos;
   }
 
@@ -214,7 +218,7 @@ final class OperationEvents implements OperationHook {
     }
     if (isBeforeKept) {
       End end = new End();
-      stream.launchHostFunction(() -> end.nanos = System.nanoTime());
+      times.add(stream, nanos -> end.nanos = nanos);
       last = end;
     }
   }
@@ -229,16 +233,22 @@ final class OperationEvents implements OperationHook {
     }
     List<SpanLog> observed = logs;
     OperationSpan span = observed.isEmpty() ? null : span(what, count, type, root, begin);
-    stream.launchHostFunction(
-        () -> {
+    times.add(
+        stream,
+        end -> {
           long ready = ended == null ? 0 : ended.nanos;
           if (event != null) {
             event.waitNanos = ready == 0 ? UNKNOWN : Math.max(0, ready - begin);
+            event.runNanos = Math.max(0, end - begin);
             event.commit();
           }
-          long end = System.nanoTime();
           observed.forEach(each -> each.add(span, ready, end));
         });
+  }
+
+  @Override
+  public void close() {
+    times.close();
   }
 
   private OperationSpan span(String what, long count, DataType type, int root, long nanos) {

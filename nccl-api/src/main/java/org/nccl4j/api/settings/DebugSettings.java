@@ -57,7 +57,7 @@ public final class DebugSettings {
   public static final Setting<Integer> NCCL4J_TRACE_RATE =
       Setting.number(
           "NCCL4J_TRACE_RATE",
-          2000,
+          1000,
           0,
           Integer.MAX_VALUE,
           "Operations a second of each rank of which ./nccl trace, or another recording of Java"

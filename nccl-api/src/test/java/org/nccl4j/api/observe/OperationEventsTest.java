@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.LongStream;
 import jdk.jfr.Event;
 import jdk.jfr.Name;
 import jdk.jfr.Recording;
@@ -66,7 +67,9 @@ class OperationEventsTest {
   }
 
   private void tell() {
-    hooks.tell("all_reduce", 5, DataType.INT8, 0, stream);
+    if (hooks.tells()) {
+      hooks.tell("all_reduce", 5, DataType.INT8, 0, stream);
+    }
   }
 
   private List<RecordedEvent> recorded() throws Exception {
@@ -161,6 +164,57 @@ class OperationEventsTest {
     List<RecordedEvent> some = recorded();
     assertTrue(some.size() <= 8000 / 8 + 16, some.size() + " are recorded");
     assertTrue(some.stream().allMatch(event -> event.getLong("every") >= 8), some.toString());
+  }
+
+  /** So ranks record the same ones, though most are not even told. */
+  @Test
+  void whatIsRecordedFollowsFromTheNumbersOfCollectives() throws Exception {
+    start(); // may take seconds
+    long begin = System.nanoTime();
+    OperationEvents events = new OperationEvents(log, rank, hooks, 1, this, begin);
+    for (int n = 0; n < 1000; n++) {
+      log.collective(SHAPE, 5);
+    }
+    events.look(begin + 1_000_000_000);
+    Thinning same = new Thinning(1, begin);
+    same.look(1000, begin + 1_000_000_000);
+    int told = 0;
+    for (int n = 0; n < 50_000; n++) {
+      hooks.launching(1);
+      log.collective(SHAPE, 5);
+      told += hooks.tells() ? 1 : 0;
+      tell();
+    }
+    assertEquals(
+        LongStream.rangeClosed(1001, 51_000).filter(same::keeps).boxed().toList(),
+        recorded().stream().map(event -> event.getLong("number")).toList());
+    assertTrue(told <= 50_000 / 100, told + " are told");
+  }
+
+  /** Else a rank that pauses would not be recorded for long. */
+  @Test
+  void aSmallerRateIsHeardOfAtOnce() throws Exception {
+    start(); // may take seconds
+    long begin = System.nanoTime();
+    OperationEvents events = new OperationEvents(log, rank, hooks, 1, this, begin);
+    for (int n = 0; n < 1000; n++) {
+      log.collective(SHAPE, 5);
+    }
+    events.look(begin + 1_000_000_000);
+    hooks.launching(1);
+    log.collective(SHAPE, 5);
+    tell();
+    for (int look = 2; look < 20; look++) {
+      hooks.launching(1);
+      log.collective(SHAPE, 5);
+      tell();
+      events.look(begin + look * 100_000_000_000L);
+    }
+    int before = recorded().size();
+    hooks.launching(1);
+    log.collective(SHAPE, 5);
+    tell();
+    assertEquals(before + 1, recorded().size());
   }
 
   /** Operations that take a while, and of which the stream has many. */

@@ -95,4 +95,21 @@ class ThinningTest {
     look(RATE);
     assertEquals(1, thinning.every());
   }
+
+  @Test
+  void whatIsLeftOutIsKnownAhead() {
+    assertEquals(0, thinning.leftOutFrom(7));
+    look(100L * RATE);
+    for (long number = 0; number < 5000; number++) {
+      int ahead = thinning.leftOutFrom(number);
+      assertTrue(thinning.keeps(number + ahead), number + " and " + ahead);
+      assertEquals(0, kept(thinning, LongStream.range(number, number + ahead)));
+    }
+  }
+
+  @Test
+  void aLookAheadIsShort() {
+    look(10_000_000L * RATE);
+    assertEquals(4096, thinning.leftOutFrom(1));
+  }
 }

@@ -20,7 +20,7 @@ final class RecordingReader {
   private static final String PREFIX = "org.nccl4j.";
   private static final long SECOND_NANOS = 1_000_000_000L;
   private static final List<String> NOT_SHOWN =
-      List.of("startTime", "duration", "eventThread", "launchNanos", "waitNanos");
+      List.of("startTime", "duration", "eventThread", "launchNanos", "waitNanos", "runNanos");
 
   private RecordingReader() {}
 
@@ -107,7 +107,9 @@ final class RecordingReader {
         event.hasField("waitNanos") && event.getLong("waitNanos") >= 0
             ? whole.beginNanos() + event.getLong("waitNanos")
             : 0,
-        whole.endNanos(),
+        event.hasField("runNanos")
+            ? whole.beginNanos() + event.getLong("runNanos")
+            : whole.endNanos(),
         whole.details());
   }
 

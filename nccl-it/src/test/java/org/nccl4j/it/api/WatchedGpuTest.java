@@ -1,6 +1,7 @@
 package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Path;
@@ -25,5 +26,6 @@ class WatchedGpuTest {
     assumeTrue(gpus.size() > 1, "needs two GPUs");
     String seen = String.join("\n", WatchedGpuRanks.watch(gpus, folder));
     assertEquals("", WatchedGpuRanks.missing(seen, gpus.size()), seen);
+    assertTrue(seen.contains("\n0" + WatchedGpuRanks.OUTSIDE), seen);
   }
 }

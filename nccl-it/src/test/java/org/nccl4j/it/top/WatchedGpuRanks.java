@@ -1,12 +1,15 @@
 package org.nccl4j.it.top;
 
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordingFile;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
@@ -34,6 +37,14 @@ public final class WatchedGpuRanks {
   private static final int OF_GROUP = 4;
 
   private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+  /**
+   * Between the clocks of the recording and of a GPU, which tells the time of an operation's end.
+   */
+  private static final long CLOCKS_NANOS = 200_000;
+
+  /** Ends the text of how many events do not enclose their operation. */
+  public static final String OUTSIDE = " events end before their operation";
 
   private WatchedGpuRanks() {}
 
@@ -63,16 +74,44 @@ public final class WatchedGpuRanks {
       metrics.add(meter.frame(reports(), 1_000_000_000, 1000));
       String pid = Long.toString(ProcessHandle.current().pid());
       Path recorded = folder.resolve("recorded.jfr");
-      recording.dump(recorded);
+      // An operation's event comes some milliseconds after its end.
+      int expected = gpus.size() * GROUPS * OF_GROUP;
+      if (!Patience.until(() -> recorded(recording, recorded) == expected, PATIENCE)) {
+        throw new IllegalStateException("not all operations have an event");
+      }
       Path file = folder.resolve("trace.json");
       List<String> seen =
           List.of(
               nccl("top", "--json", "-n", "1", "-i", "0.1", pid),
               metrics.toString(),
               nccl("trace", "-o", file.toString(), recorded.toString()),
-              Files.readString(file));
+              Files.readString(file),
+              outside(recorded) + OUTSIDE);
       ranks.forEach(Communicator::close);
       return seen;
+    }
+  }
+
+  /** Counts the events that end before their operation does. */
+  private static long outside(Path recorded) throws IOException {
+    return RecordingFile.readAllEvents(recorded).stream()
+        .filter(event -> event.getEventType().getName().equals("org.nccl4j.Operation"))
+        .filter(
+            event -> {
+              long run = event.getLong("runNanos");
+              return run < 0 || run > event.getDuration().toNanos() + CLOCKS_NANOS;
+            })
+        .count();
+  }
+
+  private static long recorded(Recording recording, Path file) {
+    try {
+      recording.dump(file);
+      return RecordingFile.readAllEvents(file).stream()
+          .filter(event -> event.getEventType().getName().equals("org.nccl4j.Operation"))
+          .count();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 
