@@ -52,7 +52,7 @@ final class TableHeader {
     if (settings.outputs().comparison().with() == Comparison.With.LIBNCCL) {
       out.println("# " + libnccl(who.registration()));
     }
-    if (ranks.get(0).bound()) {
+    if (ranks.stream().allMatch(Reply.Joined::bound)) {
       out.println("# Each rank is bound to a core");
     }
     out.println("#");

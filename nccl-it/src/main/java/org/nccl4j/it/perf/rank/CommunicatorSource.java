@@ -15,8 +15,8 @@ interface CommunicatorSource {
   Communicator join(RankSpec spec, String uniqueId, CommunicatorConfig config);
 
   /**
-   * The same for a rank whose thread is bound to a core, as all of them are: it introduces itself,
-   * so that the communicator knows each rank's core.
+   * The same where each rank's thread is bound to a core, if it could be: it introduces itself, so
+   * that the communicator knows each rank's core.
    */
   default Communicator joinBound(RankSpec spec, String uniqueId, CommunicatorConfig config) {
     return join(spec, uniqueId, config);

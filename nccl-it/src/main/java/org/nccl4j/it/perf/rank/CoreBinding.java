@@ -29,6 +29,7 @@ public final class CoreBinding {
   private static final int MASK_BYTES = 128;
   private static final int THIS_THREAD = 0;
   private static final Path THREADS = Path.of("/proc/self/task");
+  private static final Path ONLINE = Path.of("/sys/devices/system/cpu/online");
 
   private CoreBinding() {}
 
@@ -48,7 +49,7 @@ public final class CoreBinding {
 
   /** True if each rank can have a core. */
   static boolean hasCores(RankSpec spec) {
-    return allowed().size() >= spec.nRanks();
+    return usable().size() >= spec.nRanks();
   }
 
   /**
@@ -57,7 +58,7 @@ public final class CoreBinding {
    * @return whether it could be done
    */
   public static boolean bind(RankSpec spec) {
-    return hasCores(spec) && bind(THIS_THREAD, List.of(allowed().get(spec.rank())));
+    return hasCores(spec) && bind(THIS_THREAD, List.of(usable().get(spec.rank())));
   }
 
   private static boolean bind(int thread, List<Integer> cores) {
@@ -99,6 +100,25 @@ public final class CoreBinding {
     started.removeAll(before);
     List<Integer> cores = allowed();
     started.forEach(thread -> bind(thread, cores)); // one that has ended cannot be bound
+  }
+
+  private static List<Integer> usable() {
+    return online(allowed(), ONLINE);
+  }
+
+  /**
+   * Those of some cores that are online: the kernel binds no thread to others, which the list of an
+   * unbound process has too, such as places for processors of a virtual machine.
+   *
+   * @param file the kernel's list of them; if it cannot be read, all are
+   */
+  static List<Integer> online(List<Integer> cores, Path file) {
+    try {
+      List<Integer> online = numbers(Files.readString(file).strip());
+      return cores.stream().filter(online::contains).toList();
+    } catch (IOException | IllegalArgumentException e) {
+      return cores;
+    }
   }
 
   /** The cores that this process may use, ascending; none if that cannot be found out. */

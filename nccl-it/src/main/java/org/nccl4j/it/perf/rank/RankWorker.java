@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.nccl4j.api.ChosenAlgorithm;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
@@ -29,6 +30,7 @@ import org.nccl4j.operation.Operation;
 public final class RankWorker implements AutoCloseable {
   private final RankSpec spec;
   private final CommunicatorSource entrance;
+  private final Predicate<RankSpec> binding;
   private final List<RankLane> lanes = new ArrayList<>();
   private CommunicatorConfig config = CommunicatorConfig.defaults().withName("perf");
   private Libnccl nccl;
@@ -40,8 +42,18 @@ public final class RankWorker implements AutoCloseable {
    * @param entrance where they will
    */
   RankWorker(RankSpec spec, CommunicatorSource entrance) {
+    this(spec, entrance, CoreBinding::bind);
+  }
+
+  /**
+   * The same, bound in another way.
+   *
+   * @param binding binds the calling thread, or returns false
+   */
+  RankWorker(RankSpec spec, CommunicatorSource entrance, Predicate<RankSpec> binding) {
     this.spec = spec;
     this.entrance = entrance;
+    this.binding = binding;
   }
 
   /** Does an order; whatever goes wrong is in the answer. */
@@ -120,7 +132,7 @@ public final class RankWorker implements AutoCloseable {
             && spec.drives() == 1
             && CoreBinding.hasCores(spec);
     Set<Integer> before = first ? CoreBinding.threads() : Set.of();
-    boolean bound = first && CoreBinding.bind(spec);
+    boolean bound = first && binding.test(spec);
     makeLanes();
     List<String> devices = new ArrayList<>();
     for (RankLane lane : lanes) {
@@ -133,7 +145,7 @@ public final class RankWorker implements AutoCloseable {
     Group.run(() -> lanes.forEach(RankLane::register));
     if (bound) {
       CoreBinding.releaseOthers(before);
-    } else if (order.binding() != CoreBinding.Time.NEVER) {
+    } else if (order.binding() == CoreBinding.Time.AFTER_CREATION) {
       bound = bindAfterOthers();
     }
     return new Reply.Joined(
@@ -146,7 +158,7 @@ public final class RankWorker implements AutoCloseable {
   /** Once the threads that all ranks of a process share have started, which are to stay unbound. */
   private boolean bindAfterOthers() {
     awaitOthers();
-    return CoreBinding.bind(spec);
+    return binding.test(spec);
   }
 
   private Reply join(Command.JoinLibnccl order) {

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 final class CoreBindingTest {
   @Test
@@ -16,6 +17,15 @@ final class CoreBindingTest {
     assertEquals(List.of(0, 1, 2, 3), CoreBinding.numbers("0-3"));
     assertEquals(List.of(0, 2, 3, 8), CoreBinding.numbers("0,2-3,8"));
     assertEquals(List.of(5), CoreBinding.numbers("5"));
+  }
+
+  @Test
+  void coresThatAreOfflineAreLeftOut(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("online");
+    List<Integer> allowed = List.of(0, 1, 2, 3);
+    assertEquals(allowed, CoreBinding.online(allowed, file), "a kernel without the file");
+    Files.writeString(file, "0,2,4-5\n");
+    assertEquals(List.of(0, 2), CoreBinding.online(allowed, file));
   }
 
   @Test

@@ -1,8 +1,10 @@
 package org.nccl4j.it.perf.rank;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Path;
 import java.util.List;
@@ -10,6 +12,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -99,6 +102,31 @@ final class RankWorkerTest {
     Entrance entrance = new Entrance();
     assertEquals(all, join(entrance, CoreBinding.Time.NEVER));
     assertEquals(all, entrance.creator);
+  }
+
+  @Test
+  void aRankThatCannotBeBoundStaysUnbound() {
+    assumeTrue(CoreBinding.hasCores(RankSpec.host(0, 2, 8)), "this process has one core");
+    LocalEntrance entrance = new LocalEntrance();
+    CompletableFuture<Boolean> other = onThread(() -> isBound(entrance, 1, spec -> false));
+    assertTrue(isBound(entrance, 0, CoreBinding::bind));
+    assertFalse(other.join());
+  }
+
+  private static boolean isBound(LocalEntrance entrance, int rank, Predicate<RankSpec> binding) {
+    return onThread(
+            () -> {
+              Map<String, String> settings = Map.of("NCCL_SOCKET_IFNAME", "lo");
+              Command join =
+                  new Command.Join(
+                      "test", settings, List.of(), 60, CoreBinding.Time.BEFORE_CREATION);
+              RankSpec spec = RankSpec.host(rank, 2, 8);
+              try (RankWorker worker = new RankWorker(spec, entrance, binding)) {
+                Reply reply = worker.obey(join);
+                return assertInstanceOf(Reply.Joined.class, reply, reply.toString()).bound();
+              }
+            })
+        .join();
   }
 
   @Test
