@@ -134,6 +134,61 @@ class JobTraceTest {
     assertTrue(missing.contains(lost), missing);
   }
 
+  /** As after its observer's host was still for longer than the ranks record without a question. */
+  @Test
+  void operationsBeforeAndAfterAnInterruptionStay() {
+    startRoots(2);
+    join();
+    List<Long> expected;
+    JobTrace trace;
+    int recordings = 0;
+    do {
+      trace = begin(MANY);
+      long first = recorded.get(2).added() + 1;
+      recorded.get(2).add(1000);
+      trace.look();
+      recorded.get(2).forget();
+      recorded.get(2).add(50); // in no recording
+      trace.look();
+      long again = recorded.get(2).added() + 1;
+      recorded.get(2).add(7);
+      trace.end();
+      expected =
+          LongStream.concat(
+                  LongStream.range(first, first + 1000), LongStream.range(again, again + 7))
+              .boxed()
+              .toList();
+      recordings++;
+    } while (recordings < MOST_RECORDINGS
+        && !(trace.missing().size() == 1 && numbers(trace, 2).equals(expected)));
+    assertEquals(expected, numbers(trace, 2));
+    assertEquals(1, trace.missing().size(), trace.missing().toString());
+    String missing = trace.missing().get(0);
+    assertTrue(missing.startsWith("rank 2 (process "), missing);
+    assertTrue(
+        missing.contains(" was suspended, or not asked for 15 s: operations until"), missing);
+  }
+
+  @Test
+  void aRankThatRecordsNoMoreAtTheEndIsNamed() {
+    String expected = "ended its recording early";
+    startRoots(2);
+    join();
+    JobTrace trace;
+    int recordings = 0;
+    do {
+      trace = begin(MANY);
+      recorded.get(2).add(4);
+      recorded.get(2).forget();
+      trace.end();
+      recordings++;
+    } while (recordings < MOST_RECORDINGS
+        && !(trace.missing().size() == 1 && trace.missing().get(0).contains(expected)));
+    assertEquals(1, trace.missing().size(), trace.missing().toString());
+    assertTrue(trace.missing().get(0).startsWith("rank 2 (process "), trace.missing().get(0));
+    assertTrue(trace.missing().get(0).contains(expected), trace.missing().get(0));
+  }
+
   /** Also of a rank that is asked for its last operations twice, by two roots or by one. */
   @ParameterizedTest
   @CsvSource({"2, 0", "1, 9000"})

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.BootstrapId;
 import org.nccl4j.api.bootstrap.BootstrapOptions;
@@ -32,13 +33,19 @@ public final class JobTrace {
   /** Operations of all ranks, after which a recording ends. */
   public static final int MOST_SPANS = 500_000;
 
-  private static final Duration LIMIT = Duration.ofSeconds(10);
+  /** For the first answer of all. */
+  private static final Duration FIRST = Duration.ofSeconds(10);
+
+  /** For any other answer: a root that is still must be given up before its ranks' lease ends. */
   private static final Duration FURTHER = Duration.ofSeconds(3);
 
   /** Questions at the end, for what ranks have not sent: more than a rank's log fills. */
   private static final int MOST_LAST_QUESTIONS = 20;
 
-  /** Questions in a row without an answer, 3 s each, after which a root is asked no more. */
+  /**
+   * Questions in a row without an answer, 3 s each, after which a root is asked no more. If it
+   * answers the last of them, its ranks still record.
+   */
   private static final int MOST_FAILURES = 3;
 
   private final BootstrapOptions options;
@@ -79,6 +86,14 @@ public final class JobTrace {
     /** Operations of messages that have come, or that came before those. */
     private long sent;
 
+    /** The same before the question that is being asked. */
+    private long sentSoFar;
+
+    /** Operations of the rank's recordings that have ended early. */
+    private long sentBefore;
+
+    private long leftOutBefore;
+
     private long received;
     private long leftOut;
     private boolean hasAnswered;
@@ -86,11 +101,53 @@ public final class JobTrace {
     /** True once an answer has said so. */
     private boolean records;
 
+    /** True once it has sent all that it has recorded, after a last question. */
+    private boolean isOver;
+
+    /** True if an answer to the question that is being asked says that it does not record. */
+    private boolean isRefused;
+
+    /** True once its recording has ended, and another has begun. */
+    private boolean isInterrupted;
+
+    /** True once its recording has ended before it sent all. */
+    private boolean endedEarly;
+
     private boolean isSilent;
     private String problem = "";
 
     RankLog(ProcessReport process) {
       this.process = process;
+    }
+
+    /**
+     * Adds a message. One with less sent before than came already is of another recording, unless
+     * it is empty: a rank that has closed its communicators sends such.
+     */
+    void add(SpanMessage message) {
+      records = true;
+      boolean isEmpty = message.spans().isEmpty();
+      if (!isEmpty && sentBefore + message.sentBefore() < sentSoFar) {
+        isInterrupted = true;
+        sentBefore = sentSoFar;
+        leftOutBefore = leftOut;
+      }
+      long first = sentBefore + message.sentBefore();
+      if (!isEmpty) {
+        spans.put(first, message.spans());
+      }
+      received += message.spans().size();
+      sent = Math.max(sent, first + message.spans().size());
+      leftOut = Math.max(leftOut, leftOutBefore + message.leftOut());
+    }
+
+    /** The operations that did not come, as a sentence without subject; empty if all did. */
+    String lost() {
+      long lost = sent - received + leftOut;
+      return lost == 0
+          ? ""
+          : "lost %d operations: its answers came too late, or it had more than it keeps"
+              .formatted(lost);
     }
   }
 
@@ -158,9 +215,17 @@ public final class JobTrace {
       return;
     }
     boolean isFirst = nRanks == 0;
+    for (RankLog log : ranks.values()) {
+      log.sentSoFar = log.sent;
+      log.isRefused = false;
+    }
     List<JobObserver.Answer> answers =
         JobObserver.askAll(
-            roots, new SpanQuestion(recording, goesOn).encode(), options, LIMIT, FURTHER);
+            roots,
+            new SpanQuestion(recording, goesOn).encode(),
+            options,
+            isFirst ? FIRST : FURTHER,
+            FURTHER);
     List<JobObserver.Answer> failed =
         answers.stream().filter(each -> each.failure() != null).toList();
     if (isFirst && failed.size() == answers.size()) {
@@ -183,7 +248,11 @@ public final class JobTrace {
       }
     }
     silent.removeAll(answered); // a rank between two roots' blocks is connected to both
-    ranks.forEach((rank, log) -> log.isSilent = silent.contains(rank));
+    ranks.forEach(
+        (rank, log) -> {
+          log.isSilent = silent.contains(rank);
+          log.endedEarly |= log.isRefused && log.records && !log.isOver;
+        });
   }
 
   private void take(
@@ -220,19 +289,14 @@ public final class JobTrace {
       return;
     }
     if (!message.records()) {
-      // A recording has ended at the first last question that found nothing left to send.
+      log.isRefused = true;
       if (goesOn && !log.records) {
         log.problem = "is recorded by %d others; end one of them".formatted(SpanLogs.MOST);
       }
       return;
     }
-    log.records = true;
-    if (!message.spans().isEmpty()) {
-      log.spans.put(message.sentBefore(), message.spans());
-    }
-    log.received += message.spans().size();
-    log.sent = Math.max(log.sent, message.sentBefore() + message.spans().size());
-    log.leftOut = Math.max(log.leftOut, message.leftOut());
+    log.add(message);
+    log.isOver |= !goesOn && message.left() == 0;
     nSpans += message.spans().size();
     isLeft |= message.left() > 0;
   }
@@ -280,11 +344,17 @@ public final class JobTrace {
     if (log.isSilent) {
       return "gave no answer at the end: its last operations are missing";
     }
-    long lost = log.sent - log.received + log.leftOut;
-    return lost == 0
-        ? ""
-        : "lost %d operations: its answers came too late, or it had more than it keeps"
-            .formatted(lost);
+    if (log.endedEarly) {
+      return "ended its recording early, or its last answer came too late: its last operations are"
+          + " missing";
+    }
+    if (log.isInterrupted) {
+      String gap =
+          "was suspended, or not asked for %d s: operations until the next question are missing"
+              .formatted(TimeUnit.NANOSECONDS.toSeconds(SpanLogs.LEASE_NANOS));
+      return log.lost().isEmpty() ? gap : gap + "; it " + log.lost();
+    }
+    return log.lost();
   }
 
   private static String numbers(List<Integer> ranks) {
