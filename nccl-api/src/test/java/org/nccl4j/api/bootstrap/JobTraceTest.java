@@ -225,6 +225,22 @@ class JobTraceTest {
     }
   }
 
+  /** Its ranks have kept their last operations. */
+  @Test
+  void aRootThatMissesTheLastQuestionIsAskedAgain() {
+    try (SimulatedRoots roots = new SimulatedRoots(2, 8, new SimulatedRing(8))) {
+      JobTrace trace;
+      int recordings = 0;
+      do {
+        trace = JobTrace.begin(roots.ids(), Ranks.LOOPBACK, MANY);
+        roots.ignoreNext(1);
+        trace.end();
+        recordings++;
+      } while (recordings < MOST_RECORDINGS && trace.missing().toString().contains("queried"));
+      assertFalse(trace.missing().toString().contains("queried"), trace.missing() + "");
+    }
+  }
+
   @Test
   void aRecordingEndsWithTooManyOperations() {
     startRoots(2);

@@ -64,6 +64,8 @@ public final class JobTrace {
 
   private int nRanks;
   private int nSpans;
+
+  /** True if another last question may bring more. */
   private boolean isLeft;
 
   /**
@@ -237,7 +239,7 @@ public final class JobTrace {
         roots.removeIf(root -> root == each.root());
       }
     }
-    isLeft = false;
+    isLeft = failed.stream().anyMatch(each -> failures.get(each.root()) < MOST_FAILURES);
     Set<Integer> answered = new HashSet<>();
     Set<Integer> silent = new HashSet<>();
     for (JobObserver.Answer each : answers) {
