@@ -133,6 +133,12 @@ final class OneSidedCall {
     return this;
   }
 
+  /** True until it is cleared. */
+  @HotPath
+  boolean isSet() {
+    return owner != null;
+  }
+
   @HotPath
   Kind kind() {
     return kind;

@@ -30,7 +30,7 @@ import org.nccl4j.operation.Operation;
 public final class OneSidedCalls implements OneSidedCall.Owner {
   private static final int KNOWN_WAITS = 16;
 
-  /** The calls outside groups. */
+  /** The calls outside groups, but those that a thread makes while it launches another. */
   private static final PerThread<OneSidedCall> ALONE = new PerThread<>(OneSidedCall::new);
 
   private final String name;
@@ -221,30 +221,53 @@ public final class OneSidedCalls implements OneSidedCall.Owner {
           "create it on " + windows.device().name());
     }
     GroupScope group = GroupScope.open();
-    OneSidedCall call = group == null ? ALONE.get() : group.nextOneSided();
+    OneSidedCall call = group == null ? alone() : group.nextOneSided();
     return call.set(this, operation, peer, windows.team(), stream);
   }
 
-  /** Launches a call now, or keeps it for the end of the thread's group. */
+  /**
+   * The thread's own object, unless the thread is launching: for room in a host's stream it runs
+   * host functions, which may call too.
+   */
+  @HotPath
+  private static OneSidedCall alone() {
+    OneSidedCall call = ALONE.get();
+    return call.isSet() ? inside() : call;
+  }
+
+  private static OneSidedCall inside() {
+    return new OneSidedCall();
+  }
+
+  /** Launches a call now, or keeps it for the end of the thread's group; else forgets it. */
   @HotPath
   private void begin(OneSidedCall call) {
-    reach(call);
-    GroupScope group = GroupScope.open();
-    if (group != null) {
-      launcher.checkAccepts();
-      group.keepOneSided();
-      return;
-    }
-    DeviceMemory source = call.source();
+    boolean isKept = false;
     try {
-      Leases.begin(source, null); // until the launch is in its stream
-      try {
-        launch(call);
-      } finally {
-        Leases.end(source, null);
+      reach(call);
+      GroupScope group = GroupScope.open();
+      if (group == null) {
+        launchNow(call);
+      } else {
+        launcher.checkAccepts();
+        group.keepOneSided();
+        isKept = true;
       }
     } finally {
-      call.clear();
+      if (!isKept) {
+        call.clear();
+      }
+    }
+  }
+
+  @HotPath
+  private void launchNow(OneSidedCall call) {
+    DeviceMemory source = call.source();
+    Leases.begin(source, null); // until the launch is in its stream
+    try {
+      launch(call);
+    } finally {
+      Leases.end(source, null);
     }
   }
 

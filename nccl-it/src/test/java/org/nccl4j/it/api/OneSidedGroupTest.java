@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
@@ -148,6 +149,25 @@ class OneSidedGroupTest {
       assertThrows(InvalidUsageException.class, Group::end);
       assertTrue(stream(0).isIdle());
     }
+  }
+
+  /** The thread may have no other group for a long time. */
+  @Test
+  void aCallThatFailsDoesNotKeepItsSource() {
+    WeakReference<DeviceMemory> source = putIntoClosedStream();
+    Collected.await(source);
+  }
+
+  private WeakReference<DeviceMemory> putIntoClosedStream() {
+    DeviceMemory data = Ranks.floats(4, i -> 7);
+    DeviceStream closed = Devices.host().createStream();
+    closed.close();
+    Group.start();
+    assertThrows(
+        InvalidUsageException.class,
+        () -> putting.putSignal(data, 4, DataType.FLOAT32, 1, windows.get(0), 0, closed));
+    assertThrows(InvalidUsageException.class, Group::end);
+    return new WeakReference<>(data);
   }
 
   /** It is freed after the put. */

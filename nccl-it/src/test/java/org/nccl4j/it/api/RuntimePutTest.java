@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
@@ -221,6 +222,35 @@ class RuntimePutTest {
       assertEquals(ErrorId.UNREACHABLE, e.id(), e::getMessage);
       assertTrue(e.getMessage().contains("cannot call rank 4"), e::getMessage);
     }
+  }
+
+  /** The thread may call nothing else for a long time. */
+  @Test
+  void aPutThatFailsDoesNotKeepItsSource() {
+    try (Windows windows = new Windows(ranks(6, SOCKETS))) {
+      windows.ranks.communicators.get(4).close();
+      Collected.await(putInVain(windows));
+    }
+  }
+
+  private static WeakReference<DeviceMemory> putInVain(Windows windows) {
+    DeviceMemory source = Ranks.floats(1, i -> 1);
+    assertThrows(
+        NcclException.class,
+        () ->
+            windows
+                .ranks
+                .communicators
+                .get(1)
+                .putSignal(
+                    source,
+                    1,
+                    DataType.FLOAT32,
+                    4,
+                    windows.windows.get(1),
+                    0,
+                    windows.ranks.streams.get(1)));
+    return new WeakReference<>(source);
   }
 
   /** A wait connects too, so it is told at once. */
