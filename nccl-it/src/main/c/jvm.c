@@ -211,18 +211,50 @@ static struct environment put_aside(void) {
   return set;
 }
 
+static bool is_changed(const struct environment* set) { return memcmp(set->jvm, set->copy, set->bytes) != 0; }
+
+static bool has_name(char** entries, const char* name) {
+  while (*entries && !is_of(*entries, name)) entries++;
+  return *entries;
+}
+
+static bool has(char** entries, const char* entry) {
+  while (*entries && *entries != entry) entries++;
+  return *entries;
+}
+
+// Changes of the JVM's array, which are changed values and variables that have gone, are made in the program's too.
+static void carry_over(const struct environment* set) {
+  for (char** each = set->copy; *each; each++) {
+    char* name = strndup(*each, strcspn(*each, "="));
+    if (name && !has_name(set->jvm, name)) unsetenv(name);
+    free(name);
+  }
+  for (char** each = set->jvm; *each; each++) {
+    const char* equals = strchr(*each, '=');
+    if (!equals || has(set->copy, *each)) continue;
+    char* name = strndup(*each, equals - *each);
+    if (name) setenv(name, equals + 1, /* overwrite= */ 1);
+    free(name);
+  }
+}
+
 // The program's array again, unless the program has set variables meanwhile: then they are in another array, which
-// lacks the program's options. A thread that has read environ before may also store another array afterwards.
+// lacks the program's options. A thread that has read environ before may also store another array afterwards, or
+// write into the JVM's.
 static void put_back(struct environment* set) {
   if (!set->jvm) return;
   char** expected = set->jvm;
-  bool is_unchanged = environ == set->jvm && !memcmp(set->jvm, set->copy, set->bytes);
+  bool is_unchanged = environ == set->jvm && !is_changed(set);
   is_unchanged = is_unchanged && __atomic_compare_exchange_n(&environ, &expected, set->program, false, __ATOMIC_RELEASE,
                                                              __ATOMIC_RELAXED);
+  unsetenv("NCCL4J_NONE");  // waits for the C library's lock: nobody writes into the JVM's array afterwards
   if (!is_unchanged || __atomic_load_n(&environ, __ATOMIC_RELAXED) != set->program) {
     if (set->names_signal) unsetenv(SUSPENSION);
     for (int i = 0; i < N_OTHERS_OPTIONS; i++)
       if (set->options[i]) setenv(OTHERS_OPTIONS[i], strchr(set->options[i], '=') + 1, /* overwrite= */ 0);
+  } else if (is_changed(set)) {
+    carry_over(set);
   }
   free(set->copy);
 }

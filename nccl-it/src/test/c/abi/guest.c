@@ -207,25 +207,50 @@ static void others_variables(void) {
   CHECK(!getenv("_JAVA_SR_SIGNUM"));
 }
 
-static char** own;  // the program's array; NULL unless a variable is to be set beside the library's look
+static char** own;  // the program's array; NULL unless variables are to be changed beside the library's look
+static void (*change)(void);
 
-// The library compares the JVM's array with what it was, and then puts the program's back. A variable is set between.
+// The library compares the JVM's array with what it was, and then puts the program's back. Variables are changed
+// between.
 int memcmp(const void* first, const void* second, size_t bytes) {
   const volatile unsigned char *a = first, *b = second;
   int difference = 0;
   for (size_t i = 0; i < bytes && !difference; i++) difference = a[i] - b[i];
   if (own && environ != own && first == (const void*)environ) {
     own = NULL;
-    CHECK(!setenv("GUEST", "set", 1));
+    change();
   }
   return difference;
 }
 
+static void set_guest(void) { CHECK(!setenv("GUEST", "set", 1)); }
+
 static void others_variables_late(void) {
   own = environ;
+  change = set_guest;
   work();
   CHECK(!own);
   CHECK(getenv("GUEST") && !strcmp(getenv("GUEST"), "set"));
+  CHECK(!strcmp(getenv("JAVA_TOOL_OPTIONS"), "-XX:+UseParallelGC"));
+  CHECK(!strcmp(getenv("_JAVA_OPTIONS"), "-Xmx1m"));
+  CHECK(!getenv("_JAVA_SR_SIGNUM"));
+}
+
+// Both are written into the array of the time.
+static void change_known(void) {
+  CHECK(!setenv("GUEST_CHANGED", "later", 1));
+  CHECK(!unsetenv("GUEST_GONE"));
+}
+
+static void others_variables_changed(void) {
+  CHECK(!setenv("GUEST_KEPT", "kept", 1) && !setenv("GUEST_CHANGED", "before", 1) && !setenv("GUEST_GONE", "before", 1));
+  own = environ;
+  change = change_known;
+  work();
+  CHECK(!own);
+  CHECK(!strcmp(getenv("GUEST_KEPT"), "kept"));
+  CHECK(!strcmp(getenv("GUEST_CHANGED"), "later"));
+  CHECK(!getenv("GUEST_GONE"));
   CHECK(!strcmp(getenv("JAVA_TOOL_OPTIONS"), "-XX:+UseParallelGC"));
   CHECK(!strcmp(getenv("_JAVA_OPTIONS"), "-Xmx1m"));
   CHECK(!getenv("_JAVA_SR_SIGNUM"));
@@ -406,7 +431,7 @@ int main(int n, char** arguments) {
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
                {"late-handlers", late_handlers}, {"others-options", others_options}, {"others-variables", others_variables},
-               {"others-variables-late", others_variables_late},
+               {"others-variables-late", others_variables_late}, {"others-variables-changed", others_variables_changed},
                {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"far-peers", far_peers}, {"no-java", no_java},     {"no-classes", no_classes}, {"broken-classes", broken_classes}, {"NCCL_DEBUG", wrong_level}, {"NCCL_CONF_FILE", no_settings}};
   for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
     if (n == 2 && !strcmp(arguments[1], cases[i].name)) {

@@ -100,7 +100,13 @@ class DropInTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"others-options", "others-variables", "others-variables-late"})
+  @ValueSource(
+      strings = {
+        "others-options",
+        "others-variables",
+        "others-variables-late",
+        "others-variables-changed"
+      })
   void optionsOfOtherJvms(String what) throws Exception {
     library.runShort(
         Map.of(
