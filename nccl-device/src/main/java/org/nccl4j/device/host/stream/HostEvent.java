@@ -73,11 +73,12 @@ public final class HostEvent extends DeviceEvent {
 
   @Override
   public boolean isComplete() {
-    boolean complete = isKnownComplete();
-    if (!complete) {
-      last.stream.startNow();
+    Recording recording = of(this).last; // others may record anew, or close the event
+    if (recording == null || recording.happened()) {
+      return true;
     }
-    return complete;
+    recording.stream.startNow();
+    return false;
   }
 
   @Override
