@@ -69,10 +69,14 @@ __device__ __forceinline__ GridLeg gridGather(const HostGrid& grid, u32 number) 
   return leg;
 }
 
-// Every connection has at most a block's steps under way that the receiver has not asked for: fewer than slots.
+// A step receives and sends at once, and data that a rank sends in one leg its receiver takes in the next. So if all ranks
+// are in one leg, a block's steps wait on each connection, and one more is sent before the first is taken: that is a slot
+// more than a block has steps. With these no cycle of ranks waits for room, since a rank that does has done more steps of
+// the leg than its receiver.
 template <class P>
 __device__ __forceinline__ void hierarchical(P& p, const nccl4jCollectiveArguments& a, int channel) {
   constexpr u64 kBlockSlices = 4;
+  static_assert(kBlockSlices < NCCL4J_SLOTS - NCCL4J_UNTOLD_STEPS, "a slot more than a block has steps");
   const u32 n = a.comm.nRanks;
   const bool sums = kCombines && a.collective != ALL_GATHER, spreads = kCombines && a.collective == ALL_REDUCE;
   const HostGrid grid(a, channel);
