@@ -21,8 +21,10 @@ public final class LatePeers {
    * rank, that one is late for it too.
    *
    * <p>GPUs' kernels use the connections of all algorithms in one table and with one number of
-   * channels. So those of PAT, of NVLS between machines and of the hierarchical way are made with
-   * the rings', where these algorithms may be chosen.
+   * channels. So those of PAT and of NVLS between machines are made with the rings', where these
+   * algorithms may be chosen. Those of the hierarchical way are made on all hosts with as many
+   * ranks each, whatever NCCL_ALGO says: a call may name the algorithm too. They are two more
+   * ranks.
    */
   public static Set<Integer> of(
       Settings settings, List<PeerInfo> peers, ChannelGraphs graphs, int rank) {
