@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -12,10 +13,6 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CyclicBarrier;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
@@ -32,13 +29,10 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.it.perf.rank.CoreBinding;
-import org.nccl4j.it.perf.rank.RankSpec;
+import org.nccl4j.it.perf.rank.RankThreads;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -83,40 +77,36 @@ final class AlgorithmTimes implements AutoCloseable {
 
   private final List<DeviceStream> streams = new ArrayList<>();
 
-  /** One for each rank. */
-  private final List<ExecutorService> threads = new ArrayList<>();
-
+  private final RankThreads threads;
   private final CyclicBarrier barrier;
   private final Optional<String> noWindows;
 
   /** One for each rank, for the times of ranks of several processes; empty if there is one. */
   private final List<DeviceMemory> agreed = new ArrayList<>();
 
+  /** Prepares ranks with threads of their own, which are not bound. */
+  AlgorithmTimes(List<Communicator> ranks, long most) {
+    this(ranks, newThreads(ranks.size()), most);
+  }
+
   /**
-   * Prepares ranks, which are closed in the end.
+   * Prepares ranks, which are closed in the end, as are the threads.
    *
    * @param ranks of a communicator: all, or those of this process
+   * @param threads one for each
    * @param most bytes of the largest size
    */
-  AlgorithmTimes(List<Communicator> ranks, long most) {
+  AlgorithmTimes(List<Communicator> ranks, RankThreads threads, long most) {
     this.most = most;
     this.ranks = ranks;
+    this.threads = threads;
     boolean together = ranks.get(0).nRanks() == ranks.size();
     List<Device> devices = ranks.stream().map(Communicator::device).toList();
     barrier = new CyclicBarrier(devices.size());
-    for (int rank = 0; rank < devices.size(); rank++) {
-      threads.add(
-          Executors.newSingleThreadExecutor(
-              task -> {
-                Thread thread = new Thread(task, "nccl4j-tune");
-                thread.setDaemon(true);
-                return thread;
-              }));
-    }
     try {
+      sends.addAll(threads.all(rank -> devices.get(rank).memAlloc(most)));
+      recvs.addAll(threads.all(rank -> devices.get(rank).memAlloc(most)));
       for (Device device : devices) {
-        sends.add(device.memAlloc(most));
-        recvs.add(device.memAlloc(most));
         streams.add(device.createStream());
         if (!together) {
           agreed.add(device.memAlloc(DataType.FLOAT64.bytes()));
@@ -128,19 +118,11 @@ final class AlgorithmTimes implements AutoCloseable {
     }
     noWindows =
         together ? register() : Optional.of("the ranks are of several processes or machines");
-    if (together && devices.get(0).kind() == Device.Kind.HOST) {
-      bind();
-    }
   }
 
-  /** Binds each rank to a core, as perf does, so that the times are comparable. */
-  private void bind() {
-    List<Future<Boolean>> bound = new ArrayList<>();
-    for (int rank = 0; rank < ranks.size(); rank++) {
-      RankSpec spec = RankSpec.host(rank, ranks.size(), most);
-      bound.add(threads.get(rank).submit(() -> CoreBinding.bind(spec)));
-    }
-    bound.forEach(AlgorithmTimes::result);
+  /** Threads for ranks of this process. */
+  static RankThreads newThreads(int ranks) {
+    return new RankThreads(ranks, PATIENCE_SECONDS);
   }
 
   /** Why the ways through windows are not measured, or empty if they are. */
@@ -332,36 +314,8 @@ final class AlgorithmTimes implements AutoCloseable {
 
   /** Microseconds of a call on the slowest rank. */
   private double time(List<Communicator> ways, Operation operation, long count, int calls) {
-    List<Future<Double>> times = new ArrayList<>();
-    for (int rank = 0; rank < ways.size(); rank++) {
-      int self = rank;
-      times.add(
-          threads.get(rank).submit(() -> time(ways.get(self), self, operation, count, calls)));
-    }
-    double slowest = 0;
-    for (Future<Double> time : times) {
-      slowest = Math.max(slowest, result(time));
-    }
-    return slowest;
-  }
-
-  private static <T> T result(Future<T> time) {
-    try {
-      return time.get(PATIENCE_SECONDS, TimeUnit.SECONDS);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new InternalErrorException("tune was interrupted", "start it again", e);
-    } catch (ExecutionException e) {
-      if (e.getCause() instanceof NcclException nccl) {
-        throw nccl;
-      }
-      throw new InternalErrorException(
-          "a rank of tune failed (%s)".formatted(e.getCause()), "report this", e);
-    } catch (TimeoutException e) {
-      throw new org.nccl4j.device.TimeoutException(
-          "a measurement was not done after %d s".formatted(PATIENCE_SECONDS),
-          "give it smaller sizes (-e), or a machine that does nothing else");
-    }
+    return Collections.max(
+        threads.all(rank -> time(ways.get(rank), rank, operation, count, calls)));
   }
 
   private double time(Communicator way, int rank, Operation operation, long count, int calls)
@@ -415,7 +369,7 @@ final class AlgorithmTimes implements AutoCloseable {
 
   @Override
   public void close() {
-    threads.forEach(ExecutorService::shutdownNow);
+    threads.close();
     ranks.forEach(Communicator::close);
     streams.forEach(DeviceStream::close);
     sends.forEach(DeviceMemory::close);

@@ -10,6 +10,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.LaunchEnvironment;
 import org.nccl4j.api.UniqueId;
@@ -21,6 +22,7 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.it.file.OutputFile;
+import org.nccl4j.it.perf.rank.RankThreads;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -115,7 +117,7 @@ public final class TuneCommand implements Callable<Integer> {
       checkWritable();
     }
     List<String> lines = new ArrayList<>();
-    try (AlgorithmTimes times = new AlgorithmTimes(ranks(place, devices), to)) {
+    try (AlgorithmTimes times = times(place, devices, to)) {
       lines.addAll(times.header());
       times
           .noWindows()
@@ -168,9 +170,21 @@ public final class TuneCommand implements Callable<Integer> {
         : Devices.host();
   }
 
-  private static List<Communicator> ranks(Optional<LaunchEnvironment> place, List<Device> devices) {
+  private static AlgorithmTimes times(
+      Optional<LaunchEnvironment> place, List<Device> devices, long to) {
+    RankThreads threads = AlgorithmTimes.newThreads(devices.size());
+    try {
+      return new AlgorithmTimes(ranks(place, devices, threads), threads, to);
+    } catch (RuntimeException e) {
+      threads.close();
+      throw e;
+    }
+  }
+
+  private static List<Communicator> ranks(
+      Optional<LaunchEnvironment> place, List<Device> devices, RankThreads threads) {
     return place.isEmpty()
-        ? Communicator.initAll(devices)
+        ? threads.create(devices, CommunicatorConfig.defaults())
         : List.of(
             Communicator.initRank(
                 place.get().nRanks(),
