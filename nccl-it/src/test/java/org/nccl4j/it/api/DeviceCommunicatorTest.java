@@ -244,7 +244,7 @@ class DeviceCommunicatorTest {
                     .close();
               }
             });
-        mapped[round] = WindowTest.segments();
+        mapped[round] = SharedSegments.now().count();
       }
     }
     assertTrue(mapped[1] <= mapped[0], () -> "mappings: " + Arrays.toString(mapped));

@@ -177,26 +177,19 @@ class WindowTest {
   @Test
   void randomWindows() throws Exception {
     long seed = 4711;
-    long[] before = new long[2];
-    long[] after = new long[2];
+    long before;
+    long after;
+    SharedSegments more;
     try (Ranks ranks = new Ranks(N)) {
       ranks.run((comm, stream) -> churn(comm, new Random(seed), 20));
-      before[0] = count("/proc/self/fd");
-      before[1] = segments();
+      before = count("/proc/self/fd");
+      SharedSegments mapped = SharedSegments.now();
       ranks.run((comm, stream) -> churn(comm, new Random(seed + 1), 400));
-      after[0] = count("/proc/self/fd");
-      after[1] = segments();
+      after = count("/proc/self/fd");
+      more = SharedSegments.now().since(mapped);
     }
-    assertTrue(after[0] <= before[0] + 5, "descriptors: %d, %d".formatted(before[0], after[0]));
-    // Memory that earlier tests have dropped may be collected meanwhile.
-    assertTrue(after[1] <= before[1], "mappings: %d, %d".formatted(before[1], after[1]));
-  }
-
-  /** Shared memory that this process has mapped. */
-  static long segments() throws IOException {
-    try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
-      return lines.filter(line -> line.contains("memfd:nccl4j")).count();
-    }
+    assertTrue(after <= before + 5, "descriptors: %d, %d".formatted(before, after));
+    assertTrue(more.isEmpty(), more.toString());
   }
 
   private static long count(String directory) throws IOException {

@@ -1,11 +1,10 @@
 package org.nccl4j.it.sample;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,7 +14,6 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Filter;
 import java.util.logging.Logger;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -32,6 +30,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.it.api.SharedSegments;
 
 /** Tuners and profilers that throw: they are named, and a profiler ends no operation. */
 @Timeout(600)
@@ -155,13 +154,13 @@ class FaultyPluginsTest {
 
   @Test
   void aSplitThatFailsKeepsNoMemoryOfItsParent() throws Exception {
-    long before = sharedMemories();
+    SharedSegments before = SharedSegments.now();
     List<Communicator> parents =
         Communicator.initAll(
             List.of(Devices.host(), Devices.host()),
             config("parent", "none", "").with("NCCL_P2P_DISABLE", "1"));
     CommunicatorConfig child = CommunicatorConfig.defaults().withName("null");
-    assertTrue(sharedMemories() > before);
+    assertFalse(SharedSegments.now().since(before).isEmpty());
     List<CompletableFuture<Void>> splits = new ArrayList<>();
     for (Communicator parent : parents) {
       splits.add(
@@ -175,15 +174,8 @@ class FaultyPluginsTest {
       split.get(300, TimeUnit.SECONDS);
     }
     parents.forEach(Communicator::close);
-    long after = sharedMemories(); // fewer where what earlier tests have dropped is collected
-    assertTrue(after <= before, "%d, %d".formatted(before, after));
-  }
-
-  /** Mappings of memory that ranks share, such as that of connections. */
-  private static long sharedMemories() throws IOException {
-    try (Stream<String> mappings = Files.lines(Path.of("/proc/self/maps"))) {
-      return mappings.filter(mapping -> mapping.contains("/memfd:nccl4j")).count();
-    }
+    SharedSegments more = SharedSegments.now().since(before);
+    assertTrue(more.isEmpty(), more.toString());
   }
 
   @Test
