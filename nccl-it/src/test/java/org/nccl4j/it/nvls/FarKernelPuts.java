@@ -78,6 +78,7 @@ final class FarKernelPuts {
           comm.createDeviceCommunicator(Requirements.defaults().withSignals(2))) {
         refuseJava(kernels);
         Ring ring = Ring.of(device, kernels);
+        meet(); // a wrong put ends the other rank's calls too
         switch (mode) {
           case "exchange" -> exchange(rank, ring, source, target);
           case "near" -> near(rank, ring, comm, kernels);
