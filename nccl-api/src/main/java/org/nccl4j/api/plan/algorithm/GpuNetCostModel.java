@@ -162,18 +162,18 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     if (algorithm == Algorithm.HIERARCHICAL) {
       return hierarchical(operation, bytes);
     }
-    double passes = passes(operation, algorithm);
+    double sent = sent(operation, algorithm) * bytes;
     if (goesByTopology()) {
       GpuCostModel kernels = new GpuCostModel(nRanks, /* reach= */ false, /* nvlink= */ false);
-      double packing = protocol == Protocol.LL ? passes * bytes / (LINES_GIGABYTES * 1e3) : 0;
+      double packing = protocol == Protocol.LL ? sent / (LINES_GIGABYTES * 1e3) : 0;
       return packing
           + new TopologyCostModel(topology.orElseThrow(), kernels)
               .microseconds(operation, algorithm, protocol, bytes);
     }
     return GpuCostModel.LAUNCH
         + latency(operation, algorithm, protocol)
-        + passes * bytes / (gigabytes(protocol) * 1e3)
-        + passes * bytes / (LOCAL_GIGABYTES * 1e3);
+        + sent / (gigabytes(protocol) * 1e3)
+        + moved(operation, algorithm) * bytes / (LOCAL_GIGABYTES * 1e3);
   }
 
   private double oneShot(Operation operation, Protocol protocol, long bytes) {
@@ -232,17 +232,22 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
 
   /** Ups and downs of trees of one rank of each host, and what a host sends of a whole in them. */
   static double treeMicroseconds(int hosts, long bytes) {
-    return 2 * NetCostModel.levels(hosts) * FLIGHT + 2 * bytes / (NETWORK_GIGABYTES * 1e3);
+    return 2 * NetCostModel.levels(hosts) * FLIGHT
+        + NetCostModel.treeSent(Operation.ALL_REDUCE, hosts) * bytes / (NETWORK_GIGABYTES * 1e3);
   }
 
-  /** Returns how many times a host sends the whole data. */
-  private double passes(Operation operation, Algorithm algorithm) {
-    double share = (double) (nRanks - 1) / nRanks;
-    return switch (operation) {
-      case ALL_REDUCE -> algorithm == Algorithm.TREE ? 2 : 2 * share;
-      case ALL_GATHER, REDUCE_SCATTER -> share;
-      default -> algorithm == Algorithm.TREE ? 1.5 : 1;
-    };
+  /** Returns how many times the busiest host sends the whole data in a ring or in trees. */
+  private double sent(Operation operation, Algorithm algorithm) {
+    return algorithm == Algorithm.TREE
+        ? NetCostModel.treeSent(operation, ends())
+        : Algorithm.RING.sent(operation, nRanks);
+  }
+
+  /** Returns how many times the busiest rank sends the whole data in a ring or in trees. */
+  private double moved(Operation operation, Algorithm algorithm) {
+    return algorithm == Algorithm.TREE
+        ? NetCostModel.sentInTrees(operation, nRanks / ends(), ends())
+        : Algorithm.RING.sent(operation, nRanks);
   }
 
   @Override

@@ -159,7 +159,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
     return switch (algorithm) {
       case RING, HIERARCHICAL -> allReduce ? 4 * share : 2;
       case PAT -> 2;
-      case TREE -> operation.isRooted() ? 3 : movedInTrees();
+      case TREE -> 2 * sentInTrees(operation, spread.mostRanks(), spread.hosts());
       case ONE_SHOT ->
           switch (operation) {
             case ALL_REDUCE -> 2.4 * others;
@@ -170,10 +170,13 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
     };
   }
 
-  /** It receives as much as it sends, to and from other hosts, and ranks of its own host if any. */
-  private double movedInTrees() {
-    double near = spread.mostRanks() > 1 ? 1 : 0;
-    return 2 * (near + treeSent(Operation.ALL_REDUCE, spread.hosts()));
+  /**
+   * Returns how many times the busiest rank sends the whole data in trees, to other hosts and to
+   * ranks of its own host if it has others. It receives as much.
+   */
+  static double sentInTrees(Operation operation, int mostRanks, int hosts) {
+    double near = mostRanks > 1 ? 1 : 0;
+    return operation.isRooted() ? 1.5 : near + treeSent(operation, hosts);
   }
 
   @Override

@@ -53,13 +53,14 @@ class GpuNetCostModelTest {
   /** One host of ranks that reach each other over the network alone, too. */
   @ParameterizedTest
   @CsvSource({"1, 4", "2, 2", "2, 8", "5, 1", "16, 8"})
-  void oneFlightOrTreesForSmallRingsForLarge(int hosts, int ranksAHost) {
+  void oneFlightOrTreesForSmallWhatSendsLeastForLarge(int hosts, int ranksAHost) {
     int ranks = hosts * ranksAHost;
     for (boolean lines : new boolean[] {false, true}) {
       CostModel costs = costs(hosts, ranksAHost, 2, lines);
       for (Operation operation : Operation.collectives()) {
         AlgorithmChoice large = choose(costs, operation, 1L << 30);
-        assertEquals(Algorithm.RING, large.algorithm(), operation.label());
+        boolean byTree = hosts == 2 && operation == Operation.ALL_REDUCE;
+        assertEquals(byTree ? Algorithm.TREE : Algorithm.RING, large.algorithm());
         assertEquals(Protocol.SIMPLE, large.protocol());
         assertEquals(2, costs.channels(operation, large, 1L << 30));
         AlgorithmChoice small = choose(costs, operation, 8);
@@ -193,5 +194,18 @@ class GpuNetCostModelTest {
         new AlgorithmSelector(costs, named)
             .choose(Operation.ALL_GATHER, 1 << 20, DataType.INT8, RedOp.SUM);
     assertEquals(Algorithm.HIERARCHICAL, choice.algorithm());
+  }
+
+  /** Between two hosts a tree sends the data once, between three one and a half times. */
+  @ParameterizedTest
+  @CsvSource({"2, 1, 1", "2, 4, 1", "3, 1, 1.5", "3, 4, 1.5", "4, 1, 2", "9, 8, 2"})
+  void treesSendAsOnTheHostDevice(int hosts, int ranksAHost, double sent) {
+    CostModel costs = costs(hosts, ranksAHost, 2, /* lines= */ false);
+    long bytes = 1 << 30;
+    double slope =
+        costs.microseconds(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes)
+            - costs.microseconds(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, 0);
+    double near = ranksAHost > 1 ? 1 : 0;
+    assertEquals(bytes * (sent / 2.5e3 + (near + sent) / 8e3), slope, 1e-6 * slope);
   }
 }
