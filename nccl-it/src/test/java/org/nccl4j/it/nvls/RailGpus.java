@@ -29,19 +29,24 @@ public final class RailGpus {
   private RailGpus() {}
 
   /**
-   * Argument: a folder. Makes the communicators, says how they are reached and how they reduce,
-   * launches an all-reduce, and closes them.
+   * Arguments: a folder, and the cards' megabits a second (200000). Makes the communicators, says
+   * how they are reached, how they reduce and how they gather, launches an all-reduce and an
+   * all-gather, and closes them.
    */
   public static void main(String[] arguments) throws Exception {
-    List<Communicator> ranks = make(Path.of(arguments[0]));
+    int megabits = arguments.length > 1 ? Integer.parseInt(arguments[1]) : RailMachine.MEGABITS;
+    List<Communicator> ranks = make(Path.of(arguments[0]), megabits);
     for (Communicator rank : ranks) {
       System.out.println("rank " + rank.rank() + "\n" + routes(rank));
     }
     System.out.println(ranks.get(0).explain(Operation.ALL_REDUCE, COUNT, DataType.FLOAT32));
+    System.out.println(ranks.get(0).explain(Operation.ALL_GATHER, COUNT, DataType.FLOAT32));
     for (Communicator rank : ranks) {
       try (DeviceStream stream = rank.device().createStream();
-          DeviceMemory data = rank.device().allocate(4 * COUNT)) {
+          DeviceMemory data = rank.device().allocate(4 * COUNT);
+          DeviceMemory all = rank.device().allocate(4L * RANKS * COUNT)) {
         rank.allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.SUM, stream);
+        rank.allGather(data, all, COUNT, DataType.FLOAT32, stream);
         stream.synchronize();
       }
     }
@@ -58,8 +63,12 @@ public final class RailGpus {
 
   /** The communicators, by rank. */
   static List<Communicator> make(Path folder) throws Exception {
+    return make(folder, RailMachine.MEGABITS);
+  }
+
+  private static List<Communicator> make(Path folder, int megabits) throws Exception {
     List<String> gpus = List.of(device(0).pciBusId(), device(1).pciBusId());
-    Path machine = RailMachine.write(folder, gpus, List.of("lo", "lo"));
+    Path machine = RailMachine.write(folder, gpus, List.of("lo", "lo"), megabits);
     UniqueId id = UniqueId.create();
     List<CompletableFuture<Communicator>> joining = new ArrayList<>();
     for (int rank = 0; rank < RANKS; rank++) {

@@ -40,6 +40,8 @@ public final class CommTopology {
   private final CommGraph comm;
   private final NcclCostModel costs;
   private final ChannelTuningModel tuning;
+  private final double neighbourGigabytes;
+  private final int mostNets;
 
   /** A machine before it is split into nodes, and its nodes. */
   private record Searched(Routes whole, List<MachineGraphs> domains) {}
@@ -85,6 +87,29 @@ public final class CommTopology {
     this.comm = CommGraph.connect(this.nodes, options.settings(), options.collNet());
     this.costs = NcclCostModel.of(comm, options.settings());
     this.tuning = ChannelTuningModel.of(comm, options.settings());
+    this.neighbourGigabytes = neighbourGigabytes(this.places);
+    this.mostNets =
+        comm.shape().machines().stream()
+            .mapToInt(machine -> machine.routes().machine().nets().size())
+            .max()
+            .orElse(0);
+  }
+
+  private static double neighbourGigabytes(Map<Integer, Place> places) {
+    Map<Integer, List<Place>> hosts = new HashMap<>();
+    places.keySet().stream()
+        .sorted()
+        .map(places::get)
+        .forEach(place -> hosts.computeIfAbsent(place.host, host -> new ArrayList<>()).add(place));
+    double least = Double.POSITIVE_INFINITY;
+    for (List<Place> host : hosts.values()) {
+      for (int at = 0; host.size() > 1 && at < host.size(); at++) {
+        Node next = host.get((at + 1) % host.size()).gpu;
+        Place place = host.get(at);
+        least = Math.min(least, place.routes.paths().path(place.gpu, next).bandwidth());
+      }
+    }
+    return least;
   }
 
   /**
@@ -182,6 +207,7 @@ public final class CommTopology {
    */
   public int digest() {
     int hash = 31 * comm.nChannels() + (costs.allowsPat() ? 1 : 0);
+    hash = 31 * (31 * hash + Double.hashCode(neighbourGigabytes)) + mostNets;
     for (Operation collective : Operation.collectives()) {
       for (Algorithm algorithm : Algorithm.ofNccl()) {
         for (Protocol protocol : Protocol.values()) {
@@ -212,6 +238,19 @@ public final class CommTopology {
         .mapToDouble(place -> nvlinkGigabytes(place.gpu) * costs.nvlsEfficiency())
         .filter(gigabytes -> gigabytes > 0)
         .min();
+  }
+
+  /**
+   * Returns GB/s of the narrowest path in rings of a machine's GPUs in the order of their ranks;
+   * infinite if no machine has two.
+   */
+  public double neighbourGigabytes() {
+    return neighbourGigabytes;
+  }
+
+  /** Returns the network cards of the machine with the most. */
+  public int mostNets() {
+    return mostNets;
   }
 
   /** Returns GB/s that the NVLinks of the GPU with the most carry one way; 0 without NVLink. */

@@ -95,12 +95,32 @@ final class LatencyModel {
       Algorithm measured = protocol == Protocol.SIMPLE ? Algorithm.TREE : Algorithm.RING;
       return steps * (float) step(hardware, measured, protocol);
     }
+    int interSteps = collective == Operation.ALL_REDUCE ? 2 * (nNodes - 1) : nNodes - 1;
+    return (steps - interSteps) * within(protocol, intra) + interSteps * inter;
+  }
+
+  /** A ring's step within a node, which over several nodes takes a proxy's time at least. */
+  private float within(Protocol protocol, float intra) {
     float overhead = 0;
     if (nNodes > 1) {
       overhead = protocol == Protocol.SIMPLE ? netOverhead * 3 : netOverhead;
     }
-    int interSteps = collective == Operation.ALL_REDUCE ? 2 * (nNodes - 1) : nNodes - 1;
-    return (steps - interSteps) * Math.max(intra, overhead) + interSteps * inter;
+    return Math.max(intra, overhead);
+  }
+
+  /**
+   * Microseconds of steps that follow each other as in a ring in Simple, with its launch.
+   *
+   * @param within steps between GPUs of a node
+   * @param between steps from node to node
+   */
+  float chain(int within, int between) {
+    AlignedGraph graph = NcclCostModel.graph(comm, Algorithm.RING);
+    Hardware hardware = graph.typeIntra() == PathType.NVL ? Hardware.NVLINK : Hardware.PCI;
+    float intra = (float) step(hardware, Algorithm.RING, Protocol.SIMPLE);
+    return (float) TunerConstants.base(Algorithm.RING, Protocol.SIMPLE)
+        + within * within(Protocol.SIMPLE, intra)
+        + between * between(Algorithm.RING, Protocol.SIMPLE, graph);
   }
 
   private double step(Hardware hardware, Algorithm algorithm, Protocol protocol) {

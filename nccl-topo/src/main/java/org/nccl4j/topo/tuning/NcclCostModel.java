@@ -26,6 +26,7 @@ public final class NcclCostModel {
 
   private final CommGraph comm;
   private final boolean allowsPat;
+  private final LatencyModel latencies;
   private final Cost[][][] costs =
       new Cost[Operation.values().length][Algorithm.values().length][Protocol.values().length];
 
@@ -33,7 +34,7 @@ public final class NcclCostModel {
     this.comm = comm;
     this.allowsPat = settings.get(TopoSettings.NCCL_PAT_ENABLE) != 0;
     BandwidthModel bandwidths = new BandwidthModel(comm);
-    LatencyModel latencies = new LatencyModel(comm, settings);
+    this.latencies = new LatencyModel(comm, settings);
     EnabledAlgorithms enabled = new EnabledAlgorithms(comm, settings);
     Stream.of(costs).flatMap(Stream::of).forEach(row -> Arrays.fill(row, Cost.NONE));
     for (Operation collective : Operation.collectives()) {
@@ -137,14 +138,31 @@ public final class NcclCostModel {
     }
     float bandwidth = cost.bandwidth() * correction(collective, algorithm, protocol, bytes);
     float latency = cost.latency();
-    if (collective == Operation.ALL_REDUCE
-        && algorithm == Algorithm.RING
-        && protocol == Protocol.SIMPLE
-        && comm.shape().nNodes() > 1
-        && bytes / ((long) comm.nChannels() * comm.shape().nRanks()) >= PLATEAU_BYTES) {
-      latency = (float) (latency * (comm.shape().minSm() < AMPERE ? 1.9 : 1.4));
+    if (algorithm == Algorithm.RING && protocol == Protocol.SIMPLE) {
+      latency = onPlateau(collective, latency, bytes);
     }
     return latency + bytes / (1000 * bandwidth);
+  }
+
+  /** All-reduces of medium size in Simple over several nodes do not stick to the model. */
+  private float onPlateau(Operation collective, float latency, long bytes) {
+    return collective == Operation.ALL_REDUCE
+            && comm.shape().nNodes() > 1
+            && bytes / ((long) comm.nChannels() * comm.shape().nRanks()) >= PLATEAU_BYTES
+        ? (float) (latency * (comm.shape().minSm() < AMPERE ? 1.9 : 1.4))
+        : latency;
+  }
+
+  /**
+   * Microseconds of a launch and of steps that follow each other, each as long as a ring's in
+   * Simple: for algorithms that NCCL does not have. The time that the bytes take comes on top.
+   *
+   * @param within steps between GPUs of a node
+   * @param between steps from node to node
+   * @param bytes as of {@link #time}
+   */
+  public float chain(Operation collective, int within, int between, long bytes) {
+    return onPlateau(collective, latencies.chain(within, between), bytes);
   }
 
   private float correction(

@@ -186,7 +186,8 @@ public record CommunicatorProfile(
       return new HostCostModel(nRanks, cores);
     }
     if (spread.carried()) {
-      return new GpuNetCostModel(nRanks, spread, topology);
+      boolean hasTimes = tuned.flatMap(table -> table.figures(inTables(), model)).isPresent();
+      return new GpuNetCostModel(nRanks, spread, topology, hasTimes);
     }
     GpuCostModel formula = new GpuCostModel(nRanks, reach, nvlink);
     CostModel predicted =

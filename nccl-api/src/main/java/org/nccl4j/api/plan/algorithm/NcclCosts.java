@@ -45,6 +45,17 @@ record NcclCosts(CommTopology topology) {
     return topology.costs().handOverBetweenNodes(protocol);
   }
 
+  /**
+   * Microseconds of a launch and of steps that follow each other, each as long as a ring's in
+   * Simple, without the time of the bytes.
+   *
+   * @param within steps between GPUs of a node
+   * @param between steps from node to node
+   */
+  double chain(Operation operation, int within, int between, long bytes) {
+    return topology.costs().chain(operation, within, between, bytes);
+  }
+
   /** Channels that share so many bytes, at most those that were searched. */
   int channels(Algorithm algorithm, Protocol protocol, long bytes) {
     return topology.tuning().of(modelled(algorithm), protocol, bytes).channels();

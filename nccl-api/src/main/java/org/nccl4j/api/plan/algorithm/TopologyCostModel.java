@@ -26,7 +26,7 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
   private static final double SIMPLE_SHARE = 0.9;
 
   /** Bandwidth of one channel with our slots, a sixth of NCCL's: same page. */
-  private static final double CHANNEL_GIGABYTES = 5.2;
+  static final double CHANNEL_GIGABYTES = 5.2;
 
   @Override
   public List<Algorithm> algorithms(Operation operation) {

@@ -132,7 +132,7 @@ class ClusterChoicesTest {
     ClusterChoices choices = ClusterChoices.of(settings, cluster(settings, 512), "", network(true));
     ClusterChoices.Choice sum = choices.choose(Operation.ALL_REDUCE, 1 << 20);
     assertEquals(Algorithm.TREE, sum.chosen().algorithm());
-    assertEquals(Algorithm.RING, sum.nextBest().orElseThrow().algorithm());
+    assertEquals(Algorithm.HIERARCHICAL, sum.nextBest().orElseThrow().algorithm());
     assertEquals(
         sum.nextBest().orElseThrow().microseconds() - sum.chosen().microseconds(), sum.saves());
     assertEquals("topology, NCCL's tables", sum.source());

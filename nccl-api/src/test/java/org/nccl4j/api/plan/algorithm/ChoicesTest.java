@@ -33,6 +33,7 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.CommTopology;
 
 /**
@@ -130,15 +131,33 @@ public class ChoicesTest {
     all.put("GPU 16 on 16 searched", searched(16, 1, 0, null));
     all.put("GPU 8 searched PCIe", searched(1, 8, 0, null));
     all.put("GPU 16 on 2 searched", searched(2, 8, 18, null));
+    all.put("GPU 16 on 2 searched, 25 Gbit/s", slow(2, 8));
+    all.put("GPU 32 on 4 searched, 25 Gbit/s", slow(4, 8));
+    all.put("GPU 512 on 64 searched", searched(64, 8, 18, null));
     all.put("GPU 16 on 2 searched NVLS", searched(2, 8, 18, nvls(8, 8, false)));
     all.put("GPU 16 on 2 searched emulated", searched(2, 8, 18, nvls(8, 8, true)));
     addTuned(all);
     return all;
   }
 
+  /** Fast links within the hosts, and slow cards between them. */
+  private static Ranks slow(int hosts, int gpus) {
+    TopoSettings settings = TopoSettings.defaults();
+    return searched(
+        TopologyCostModelTest.topology(hosts, gpus, 90, 18, 25_000, settings),
+        hosts,
+        gpus,
+        /* nvlink= */ true,
+        /* nvls= */ null);
+  }
+
   private static Ranks searched(int hosts, int gpus, int nvLinks, Nvls nvls) {
-    Optional<CommTopology> topology =
-        Optional.of(TopologyCostModelTest.topology(hosts, gpus, 90, nvLinks));
+    CommTopology topology = TopologyCostModelTest.topology(hosts, gpus, 90, nvLinks);
+    return searched(topology, hosts, gpus, nvLinks > 0, nvls);
+  }
+
+  private static Ranks searched(
+      CommTopology topology, int hosts, int gpus, boolean nvlink, Nvls nvls) {
     boolean near = hosts == 1;
     return new Ranks(
         facts(
@@ -146,9 +165,9 @@ public class ChoicesTest {
             Device.Kind.CUDA,
             "Other",
             near,
-            near && nvLinks > 0,
+            near && nvlink,
             hosts,
-            topology,
+            Optional.of(topology),
             Optional.empty()),
         nvls == null ? null : nvls.among(hosts, List.of()));
   }

@@ -19,6 +19,9 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.cluster.CommTopology;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.search.GraphKind;
 
 class GpuNetCostModelTest {
   private static CostModel costs(int hosts, int ranksAHost, int channels, boolean lines) {
@@ -59,17 +62,24 @@ class GpuNetCostModelTest {
       CostModel costs = costs(hosts, ranksAHost, 2, lines);
       for (Operation operation : Operation.collectives()) {
         AlgorithmChoice large = choose(costs, operation, 1L << 30);
-        boolean byTree = hosts == 2 && operation == Operation.ALL_REDUCE;
-        assertEquals(byTree ? Algorithm.TREE : Algorithm.RING, large.algorithm());
+        boolean two = hosts == 2;
+        Algorithm most =
+            two && operation == Operation.ALL_REDUCE
+                ? Algorithm.TREE
+                : two && !operation.isRooted() ? Algorithm.HIERARCHICAL : Algorithm.RING;
+        assertEquals(most, large.algorithm(), operation.label());
         assertEquals(Protocol.SIMPLE, large.protocol());
         assertEquals(2, costs.channels(operation, large, 1L << 30));
         AlgorithmChoice small = choose(costs, operation, 8);
         boolean tree = operation.isRooted() && hosts > 1 && ranksAHost > 1;
         Algorithm many = Algorithm.PAT.has(operation) ? Algorithm.PAT : Algorithm.TREE;
-        Algorithm few = tree ? Algorithm.TREE : Algorithm.ONE_SHOT;
+        // One message to the other host, where a rank sends eight in one shot.
+        boolean rails = ranksAHost > 4 && Algorithm.PAT.has(operation);
+        Algorithm one = rails ? Algorithm.HIERARCHICAL : Algorithm.ONE_SHOT;
+        Algorithm few = tree ? Algorithm.TREE : one;
         assertEquals(ranks <= 33 ? few : many, small.algorithm(), operation.label());
         assertEquals(
-            lines && small.algorithm() != Algorithm.PAT ? Protocol.LL : Protocol.SIMPLE,
+            lines && small.algorithm().has(Protocol.LL) ? Protocol.LL : Protocol.SIMPLE,
             small.protocol());
         assertEquals(1, costs.channels(operation, small, 8));
       }
@@ -171,29 +181,160 @@ class GpuNetCostModelTest {
     assertEquals(3, costs.channels(Operation.ALL_GATHER, choice, 1 << 20));
   }
 
-  /** No GPU has run the kernel yet; those who name it get it, with a time between the others'. */
-  @Test
-  void gpusOfEvenHostsHaveTheHierarchicalWayWhereItIsAskedFor() {
-    RankPlacement even = new RankPlacement(2, 8, true, 4, false);
-    CostModel costs = new GpuNetCostModel(16, even, Optional.empty());
+  private static double hierarchical(CostModel costs, Operation operation, long bytes) {
+    return costs.microseconds(operation, Algorithm.HIERARCHICAL, Protocol.SIMPLE, bytes);
+  }
+
+  /** The longest chain of hand-overs from leg to leg of the kernel, all ranks alike. */
+  private static double chain(boolean sums, boolean gathers, int hosts, int ranksAHost) {
+    int n = hosts * ranksAHost;
+    double[] ends = new double[sums && gathers ? 2 * n - 1 : n];
+    for (int leg = 1; leg < ends.length; leg++) {
+      boolean reduces = sums && leg < n;
+      int number = sums && !reduces ? leg - n + 1 : leg;
+      int place = number % ranksAHost;
+      boolean rail = number >= ranksAHost && place == (reduces ? ranksAHost - 1 : 0);
+      double byHost = place > 0 ? ends[leg - 1] + 3 : 0;
+      double byRail = rail ? ends[leg - ranksAHost] + 35 + 4 : 0;
+      ends[leg] = Math.max(ends[leg - 1], Math.max(byHost, byRail));
+    }
+    return ends[ends.length - 1];
+  }
+
+  /**
+   * Flights along the rails, and steps of the host's ring that do not go on meanwhile; and the
+   * bytes of a host's cards, or of one card of each GPU together, and of a rank.
+   */
+  @ParameterizedTest
+  @CsvSource({
+    "2, 2, 42, 0.5, 0.75",
+    "2, 8, 60, 0.5, 0.9375",
+    "4, 8, 138, 0.75, 0.96875",
+    "64, 8, 2478, 0.984375, 0.998046875",
+    "2, 32, 186, 0.5, 0.984375"
+  })
+  void hierarchicalTakesTheKernelsChainOfStepsAndItsBytes(
+      int hosts, int ranksAHost, double steps, double sent, double moved) {
+    CostModel costs = costs(hosts, ranksAHost, 2, /* lines= */ false);
     for (Operation operation : Operation.collectives()) {
-      assertEquals(
-          Algorithm.HIERARCHICAL.has(operation),
-          costs.algorithms(operation).contains(Algorithm.HIERARCHICAL));
+      if (Algorithm.HIERARCHICAL.has(operation)) {
+        int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
+        assertEquals(
+            turns * steps,
+            chain(operation.reduces(), operation != Operation.REDUCE_SCATTER, hosts, ranksAHost));
+        double least = 4.5 + turns * steps;
+        assertEquals(4.0 / 3 * least, hierarchical(costs, operation, 0), 1e-6 * least);
+        double bytes = 1 << 30;
+        double carried = turns * (sent * bytes / 2.5e3 + moved * bytes / 8e3);
+        assertEquals(
+            4.0 / 3 * (least + carried), hierarchical(costs, operation, 1 << 30), 1e-6 * carried);
+      }
+    }
+  }
+
+  /** A hop along a ring takes as long in the hierarchical way as in the ring. */
+  @Test
+  void onKnownHostsItsStepsAreThoseOfRings() {
+    CommTopology topology = TopologyCostModelTest.topology(4, 8, 90, 18);
+    NcclCosts nccl = new NcclCosts(topology);
+    for (long bytes : new long[] {64, 1 << 10, 1 << 20}) {
+      for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER)) {
+        int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
+        double slope =
+            1
+                / (1e3
+                    * topology
+                        .costs()
+                        .cost(operation, Algorithm.RING, Protocol.SIMPLE)
+                        .bandwidth());
+        double ring = nccl.microseconds(operation, Algorithm.RING, Protocol.SIMPLE, bytes);
+        double steps = nccl.chain(operation, turns * 28, turns * 3, bytes);
+        assertEquals(ring, steps + slope * bytes, 1e-5 * ring, operation + " " + bytes);
+      }
+    }
+  }
+
+  /** Channels, slow cards, and cards of which a rail uses one alone. */
+  @Test
+  void channelsAndCardsLimitItOnKnownHosts() {
+    long bytes = 1L << 30;
+    CommTopology topology = TopologyCostModelTest.topology(2, 8, 90, 18);
+    for (int channels : new int[] {2, 10}) {
+      RankPlacement spread = new RankPlacement(2, 8, true, channels, false);
+      CostModel costs = new GpuNetCostModel(16, spread, Optional.of(topology), false);
+      double slope =
+          hierarchical(costs, Operation.ALL_GATHER, bytes)
+              - hierarchical(costs, Operation.ALL_GATHER, 0);
+      double expected = 4.0 / 3 * bytes * 15 / 16 / (channels * 5.2e3);
+      assertEquals(expected, slope, 1e-4 * slope);
+    }
+    for (int gpus : new int[] {1, 2}) {
+      CommTopology slow =
+          TopologyCostModelTest.topology(2, gpus, 90, 18, 25_000, TopoSettings.defaults());
+      assertEquals(2, slow.mostNets());
+      AlignedGraph rings = slow.comm().of(GraphKind.RING);
+      double network = rings.nChannels() * rings.bwInter() * gpus / 2;
+      RankPlacement spread = new RankPlacement(2, gpus, true, 10, false);
+      CostModel costs = new GpuNetCostModel(2 * gpus, spread, Optional.of(slow), false);
+      double slope =
+          hierarchical(costs, Operation.ALL_GATHER, bytes)
+              - hierarchical(costs, Operation.ALL_GATHER, 0);
+      assertEquals(4.0 / 3 * bytes / 2 / (network * 1e3), slope, 1e-4 * slope);
+    }
+    CommTopology oneEach = TopologyCostModelTest.topology(2, 2, 90, 18);
+    assertEquals(2, oneEach.mostNets());
+    assertTrue(oneEach.neighbourGigabytes() > 300, "18 NVLinks");
+    assertTrue(TopologyCostModelTest.topology(2, 2, 90, 0).neighbourGigabytes() < 100, "PCIe");
+    assertEquals(
+        Double.POSITIVE_INFINITY, TopologyCostModelTest.topology(2, 1, 90, 0).neighbourGigabytes());
+  }
+
+  /** Where hosts have as many ranks each; with a table of these ranks, only its times or a name. */
+  @Test
+  void gpusOfEvenHostsTakeTheHierarchicalWayUnasked() {
+    RankPlacement even =
+        new RankPlacement(
+            List.of(List.of(0, 1, 2, 3), List.of(4, 5, 6, 7)), true, 4, false, "Socket");
+    RankPlacement uneven =
+        new RankPlacement(List.of(List.of(0, 1, 2, 3), List.of(4, 5, 6)), true, 4, false, "Socket");
+    CostModel lacking = new GpuNetCostModel(7, uneven, Optional.empty(), false);
+    assertTrue(lacking.lacks(Operation.ALL_GATHER).contains("these hosts have 3 to 4"));
+    CommunicatorProfile facts =
+        new CommunicatorProfile(
+            8, Device.Kind.CUDA, "GPU", false, false, even, Optional.empty(), Optional.empty());
+    CostModel costs = facts.costs();
+    for (Operation operation : Operation.collectives()) {
+      boolean has = Algorithm.HIERARCHICAL.has(operation);
+      assertEquals(has, costs.algorithms(operation).contains(Algorithm.HIERARCHICAL));
+      assertFalse(lacking.algorithms(operation).contains(Algorithm.HIERARCHICAL));
       assertEquals("", costs.lacks(operation));
     }
-    double hierarchical =
-        costs.microseconds(
-            Operation.ALL_GATHER, Algorithm.HIERARCHICAL, Protocol.SIMPLE, 256 << 20);
-    assertTrue(hierarchical >= CostModel.ONLY_WHERE_ASKED);
-    double ring =
-        costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, Protocol.SIMPLE, 256 << 20);
-    assertTrue(CostModel.predicted(hierarchical) < ring);
+    long bytes = 1 << 20;
+    assertEquals(Algorithm.HIERARCHICAL, choose(costs, Operation.ALL_GATHER, bytes).algorithm());
+    assertEquals(
+        Algorithm.RING,
+        choose(costs, AlgorithmFilter.parse("^Hierarchical", ""), Operation.ALL_GATHER, bytes)
+            .algorithm());
+    String explained =
+        new AlgorithmSelector(costs, AlgorithmFilter.ALL)
+            .explain(Operation.ALL_GATHER, bytes, DataType.INT8);
+    assertTrue(explained.contains("a third added as it is not measured between"), explained);
+    assertTrue(explained.contains("chosen: Hierarchical Simple"), explained);
+    String ring = "2x4/Socket AllGather Ring Simple 1024:100 1048576:9999999";
+    CostModel table = facts.with(new TunedTable("times", "GPU", List.of(ring))).costs();
+    assertTrue(hierarchical(table, Operation.ALL_GATHER, bytes) >= CostModel.ONLY_WHERE_ASKED);
+    assertNotEquals(Algorithm.HIERARCHICAL, choose(table, Operation.ALL_GATHER, bytes).algorithm());
     AlgorithmFilter named = AlgorithmFilter.parse("Hierarchical", "");
-    AlgorithmChoice choice =
-        new AlgorithmSelector(costs, named)
-            .choose(Operation.ALL_GATHER, 1 << 20, DataType.INT8, RedOp.SUM);
-    assertEquals(Algorithm.HIERARCHICAL, choice.algorithm());
+    assertEquals(
+        Algorithm.HIERARCHICAL, choose(table, named, Operation.ALL_GATHER, bytes).algorithm());
+    String it = "2x4/Socket AllGather Hierarchical Simple 1024:100 1048576:77";
+    CostModel both = facts.with(new TunedTable("times", "GPU", List.of(ring, it))).costs();
+    assertEquals(77, hierarchical(both, Operation.ALL_GATHER, bytes));
+    CostModel others =
+        facts.with(new TunedTable("times", "GPU", List.of(ring.replace("2x4", "2x8")))).costs();
+    assertEquals(
+        hierarchical(costs, Operation.ALL_GATHER, bytes),
+        hierarchical(others, Operation.ALL_GATHER, bytes));
   }
 
   /** Between two hosts a tree sends the data once, between three one and a half times. */

@@ -32,7 +32,7 @@ class TopologyCostModelTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 << 12, 64 << 12, 64 << 15);
 
   /** Two NUMA nodes with half of the GPUs each, and a network card. */
-  private static String machine(int gpus, int sm, int nvLinks) {
+  private static String machine(int gpus, int sm, int nvLinks, int megabits) {
     StringBuilder text = new StringBuilder("<system version=\"1\">\n");
     for (int numa = 0; numa < 2; numa++) {
       text.append("<cpu numaid=\"%d\" arch=\"x86_64\" vendor=\"GenuineIntel\"".formatted(numa));
@@ -47,7 +47,8 @@ class TopologyCostModelTest {
         text.append("</gpu></pci>\n");
       }
       text.append(pci("f" + numa)).append("<nic><net name=\"mlx5_%d\"".formatted(numa));
-      text.append(" dev=\"%d\" speed=\"400000\" port=\"1\" guid=\"0x%d\"".formatted(numa, numa));
+      text.append(" dev=\"%d\" speed=\"%d\" port=\"1\"".formatted(numa, megabits));
+      text.append(" guid=\"0x%d\"".formatted(numa));
       text.append(" maxconn=\"131072\" gdr=\"1\"/></nic></pci>\n</cpu>\n");
     }
     return text.append("</system>\n").toString();
@@ -63,12 +64,17 @@ class TopologyCostModelTest {
   }
 
   static CommTopology topology(int hosts, int gpus, int sm, int nvLinks, TopoSettings settings) {
+    return topology(hosts, gpus, sm, nvLinks, 400_000, settings);
+  }
+
+  static CommTopology topology(
+      int hosts, int gpus, int sm, int nvLinks, int megabits, TopoSettings settings) {
     List<CommTopology.Host> all = new ArrayList<>();
     for (int host = 0; host < hosts; host++) {
       int first = host * gpus;
       all.add(
           new CommTopology.Host(
-              TopologyXml.parseSystem("host " + host, machine(gpus, sm, nvLinks)),
+              TopologyXml.parseSystem("host " + host, machine(gpus, sm, nvLinks, megabits)),
               IntStream.range(first, first + gpus).toArray()));
     }
     return CommTopology.of(all, new ClusterOptions(settings, PeerStatus.ALLOWED, false));
