@@ -235,7 +235,8 @@ final class PerfOptions {
       description =
           "Forces algorithms, like NCCL_ALGO: ${COMPLETION-CANDIDATES}. Direct algorithms and"
               + " CopyEngine need windows (-R); NVLSTree needs several hosts; Doubling is"
-              + " for the host device on one host, Hierarchical for it on several.")
+              + " for the host device on one host, Hierarchical for several hosts with as many"
+              + " ranks each.")
   String algorithm;
 
   @Option(
