@@ -65,6 +65,12 @@ repack() {
   "$home/bin/jar" c0fM "$1" -C "$work/jar" .
   rm -r "$work/jar"
 }
+# Calls that a JVM links in Java code become calls of methods: a creation would link 700 of them.
+libraries=
+for jar in "$top"/modules/asm-*.jar; do
+  libraries=$libraries${libraries:+:}$jar
+done
+"$home/bin/java" -cp "$libraries" "$root/nccl-it/src/main/dist/DynamicCalls.java" "$top"/modules/nccl-*.jar
 cp "$root/nccl" "$root/nccl-it/src/main/dist/gpu-tests" "$root/LICENSE" "$top"
 cp "$root/nccl-it/src/main/dist/THIRD-PARTY.txt" "$top"
 if [ -f "$root/nccl-it/target/lib/libnccl.so.2" ]; then
