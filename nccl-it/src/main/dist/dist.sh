@@ -115,8 +115,49 @@ for page in "$top"/docs/guides/tutorial/8-*.md "$top"/docs/guides/tutorial/9-*.m
   awk '/^```java/ { on = 1; next } /^```/ && on { exit } on' "$page" > "$program"
   "$home/bin/javac" -nowarn -proc:none -d "$top/tests/classes" -cp "$top/modules/*" "$program"
 done
-# Its classes can be archived where it is unpacked.
+# Runs a program for NCCL with the library, and keeps the list of the classes that its JVMs load.
+load_classes() {
+  LD_LIBRARY_PATH=$work/run:$top/lib NCCL_JAVA_OPTIONS=-XX:DumpLoadedClassList=$work/run/%p.classes "$@" \
+    > "$work/run/log" 2>&1 || fail "$1 has failed: $(tail -n 1 "$work/run/log")" "see that this machine runs it"
+}
+compile() {
+  gcc -O1 -I"$include" -o "$@" -L"$top/lib" -l:libnccl.so.2 -ldl -lpthread
+}
+# The classes, lambda expressions and method handles of the JDK that creations load: of one rank, and of two
+# that are processes or threads, on GPUs of the tests' driver, or without cuda.h on the host. And those of
+# all creations on GPUs.
+list_classes() {
+  programs=$root/nccl-it/src/test/c/abi
+  include=/usr/local/cuda/include
+  [ -r "$include/cuda.h" ] ||
+    include=$(dirname "$(readlink -f "$(command -v "${NVCC:-nvcc}" || echo /usr/bin/nvcc)")")/../include
+  mkdir "$work/run"
+  compile "$work/run/calls" "$programs/calls.c"
+  if [ -r "$include/cuda.h" ]; then
+    gcc -shared -fPIC -I"$include" -Wl,-soname,libcuda.so.1 -o "$work/run/libcuda.so.1" \
+      "$root/nccl-device/src/test/c/fakecuda.c"
+    compile "$work/run/gpu" "$programs/gpu.c" -L"$work/run" -l:libcuda.so.1
+    load_classes "$work/run/gpu"
+  else
+    export NCCL4J_DEVICE=host
+  fi
+  load_classes "$work/run/calls" 1
+  load_classes "$work/run/calls" 2
+  unset NCCL4J_DEVICE
+  for jar in "$top"/modules/nccl-*.jar; do
+    "$home/bin/jar" tf "$jar"
+  done | sed -n 's/\.class$//p' > "$work/run/ours"
+  # Newer JDKs number the classes of a list, each run in its own way.
+  {
+    sed '/^#/d; /source:/d; s/ id: [0-9]*$//' "$work"/run/*.classes "$top/jre/lib/classlist"
+    awk 'NR == FNR { gsub(/\./, "/"); listed[$0]; next }
+      { owner = $0; sub(/\$\$Lambda.*/, "", owner) }
+      owner in listed' "$root/nccl-api/src/main/resources/META-INF/nccl4j/creation.classes" "$work/run/ours"
+  } | LC_ALL=C sort -u
+}
 if [ -d "$top/lib" ]; then
+  list_classes > "$top/lib/nccl4j.classes"
+  # They can be archived where the archive is unpacked.
   "$top/nccl" with true
   [ -f "$top/lib/nccl4j.jsa" ] || fail "nccl with has not archived the classes" \
     "look at the output: $(cat "$top/lib/nccl4j.jsa.log")"

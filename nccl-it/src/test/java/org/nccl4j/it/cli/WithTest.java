@@ -1,6 +1,7 @@
 package org.nccl4j.it.cli;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -80,6 +81,35 @@ class WithTest {
   /** The dynamic loader complains first that the empty file is no library. */
   private static String lastLine(Ran ran) {
     return ran.output.lines().reduce((a, b) -> b).orElse("");
+  }
+
+  /** Once in a place, if the archive lists them. */
+  @Test
+  void theListedClassesAreArchived() throws Exception {
+    unpack(true);
+    Path log = root.resolve("calls");
+    Path library = root.toRealPath().resolve("lib");
+    Files.writeString(
+        root.resolve("jre/bin/java"),
+        """
+        #!/bin/sh
+        echo "$@" >> %s
+        for option; do
+          case $option in -XX:SharedArchiveFile=*) echo > "${option#*=}" ;; esac
+        done
+        """
+            .formatted(log));
+    assertEquals(0, with(Map.of(), "true").status);
+    assertFalse(Files.exists(log), "nothing is listed");
+    Path list = Files.createFile(library.resolve("nccl4j.classes"));
+    for (int time = 0; time < 2; time++) {
+      assertEquals(0, with(Map.of(), "true").status);
+      List<String> calls = Files.readAllLines(log);
+      assertEquals(1, calls.size(), calls.toString());
+      assertTrue(
+          calls.get(0).startsWith("-Xshare:dump -XX:SharedClassListFile=" + list), calls.get(0));
+      assertTrue(Files.exists(library.resolve("nccl4j.jsa")));
+    }
   }
 
   @Test
