@@ -281,7 +281,7 @@ public final class Planner {
       tell(
           operation.label(),
           CallShape.bytes(shape, count) * operation.wholes(ranks.nRanks()),
-          String.format(Locale.ROOT, "%s, predicted %.2f us", choice, choice.microseconds()));
+          () -> String.format(Locale.ROOT, "%s, predicted %.2f us", choice, choice.microseconds()));
     }
     return messages.plan(shape, count, choice.algorithm());
   }
@@ -339,7 +339,7 @@ public final class Planner {
     tell(
         CallShape.operation(shape).key(),
         CallShape.bytes(shape, count),
-        algorithm.label() + " between windows");
+        () -> algorithm.label() + " between windows");
     return kernels.prepare(work(shape, count, choice, in));
   }
 
@@ -459,12 +459,13 @@ public final class Planner {
     tell(
         operation.label(),
         bytes,
-        String.format(
-            Locale.ROOT,
-            "%s on %d channels, predicted %.2f us",
-            choice,
-            work.nChannels(),
-            choice.microseconds()));
+        () ->
+            String.format(
+                Locale.ROOT,
+                "%s on %d channels, predicted %.2f us",
+                choice,
+                work.nChannels(),
+                choice.microseconds()));
     return work;
   }
 
@@ -486,8 +487,9 @@ public final class Planner {
   }
 
   /** Tells of a choice, which is made once for each shape. */
-  private void tell(String operation, long bytes, String how) {
-    rules.info.tell("TUNING", () -> "runs %s of %d bytes by %s".formatted(operation, bytes, how));
+  private void tell(String operation, long bytes, Supplier<String> how) {
+    rules.info.tell(
+        "TUNING", () -> "runs %s of %d bytes by %s".formatted(operation, bytes, how.get()));
   }
 
   private long wholeBytes(long shape, long count) {
