@@ -1,7 +1,8 @@
 // Times the first all-reduces of ranks that are processes, a GPU each (or the host's memory, with
 // NCCL4J_DEVICE=host): out of place, in the program's stream, each awaited before the next. Prints
-// a line for each rank, with the calls among 2 to 50 that took longer than 100 us: the thread's processor
-// time of each, in parentheses, and how often another thread took the processor from it.
+// a line for each rank, with the processor time of the JVM's start and of the creation, in parentheses,
+// and with the calls among 2 to 50 that took longer than 100 us: the thread's processor time of each, in
+// parentheses, and how often another thread took the processor from it.
 // Then the first calls of other operations, and of groups, each awaited too.
 //   calls [RANKS [COUNT [PAUSE]]]
 // With PAUSE, milliseconds without a call of the library before each tenth call, prints the times of these
@@ -155,7 +156,7 @@ static ncclUniqueId share_id(int rank, int ranks, const int* pipe_ends) {
 // What a call took, in microseconds.
 struct call {
   double time;
-  double processor;  // of the thread
+  double processor;  // of the thread, or of all threads
   long switches;     // times that another thread took the processor
 };
 
@@ -173,7 +174,17 @@ static struct call end_call(struct call begun) {
   return (struct call){time - begun.time, now.processor - begun.processor, now.switches - begun.switches};
 }
 
-static void print(int rank, double start, double creation, const struct call* took) {
+// What all threads of the process do.
+static struct call begin_work(void) {
+  return (struct call){microseconds(CLOCK_MONOTONIC), microseconds(CLOCK_PROCESS_CPUTIME_ID), 0};
+}
+
+static struct call end_work(struct call begun) {
+  struct call now = begin_work();
+  return (struct call){now.time - begun.time, now.processor - begun.processor, 0};
+}
+
+static void print(int rank, struct call start, struct call creation, const struct call* took) {
   char text[FIRST * 64];
   double sum = 0, worst = 0;
   int above = 0, at = 0;
@@ -189,10 +200,10 @@ static void print(int rank, double start, double creation, const struct call* to
   text[at] = 0;
   double later = 0;
   for (int call = CALLS / 2; call < CALLS; call++) later += took[call].time;
-  printf("rank %d: JVM %.0f ms, communicator %.0f ms; us: first call %.0f, 2 to %d mean %.1f worst %.0f, "
-         "later mean %.1f; above %d us: %d;%s\n",
-         rank, start / 1e3, creation / 1e3, took[0].time, FIRST, sum / (FIRST - 1), worst,
-         later / (CALLS - CALLS / 2), TOO_LONG, above, text);
+  printf("rank %d: JVM %.0f ms (%.0f), communicator %.0f ms (%.0f); us: first call %.0f, 2 to %d mean %.1f "
+         "worst %.0f, later mean %.1f; above %d us: %d;%s\n",
+         rank, start.time / 1e3, start.processor / 1e3, creation.time / 1e3, creation.processor / 1e3,
+         took[0].time, FIRST, sum / (FIRST - 1), worst, later / (CALLS - CALLS / 2), TOO_LONG, above, text);
 }
 
 // Lets the caches of the processor go to others.
@@ -320,16 +331,17 @@ static void be_rank(int rank, int ranks, long count, long pause, const int* pipe
     data = (char*)(uintptr_t)address;
   }
   static struct call took[CALLS];
-  double begin = microseconds(CLOCK_MONOTONIC);
+  struct call begun = begin_work();
   ncclUniqueId id = share_id(rank, ranks, pipe_ends);
-  double started = microseconds(CLOCK_MONOTONIC);
+  struct call started = end_work(begun);
+  begun = begin_work();
   ncclComm_t comm;
   OK(ncclCommInitRank(&comm, ranks, id, rank));
-  double created = microseconds(CLOCK_MONOTONIC);
+  struct call created = end_work(begun);
   long from = first_calls ? await_compiled(log) : 0;
   for (int call = 0; call < (first_calls ? FIRST : CALLS); call++) {
     if (pause && call && call % 10 == 0) pause_for(pause);
-    struct call begun = begin_call();
+    begun = begin_call();
     OK(ncclAllReduce(data, data + bytes, count, ncclFloat32, ncclSum, comm, stream));
     took[call] = end_call(begun);
     await(stream);
@@ -341,7 +353,7 @@ static void be_rank(int rank, int ranks, long count, long pause, const int* pipe
   if (first_calls) {
     if (ranks == 1) check_kinds(log, &in);
   } else {
-    print(rank, started - begin, created - started, took);
+    print(rank, started, created, took);
     print_kinds(&in);
   }
   if (pause) print_paused(rank, took);
