@@ -15,6 +15,7 @@ final class JfrRecorder {
 
   private final FlightRecorder log;
   private final FlightRecorder.Rank rank;
+  private final OperationHooks hooks;
   private final OperationEvents operations;
   private long lastNanos = System.nanoTime();
   private long launched;
@@ -31,8 +32,14 @@ final class JfrRecorder {
       FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate, Object job) {
     this.log = log;
     this.rank = rank;
+    this.hooks = hooks;
     this.operations = new OperationEvents(log, rank, hooks, rate, job);
     operations.look();
+  }
+
+  /** Ends them; also where the communicator goes on, such as after a suspension. */
+  void close() {
+    hooks.remove(operations);
   }
 
   void look(KernelCommunicator kernels) {

@@ -257,6 +257,7 @@ public final class ProgressMonitor {
         lookNow();
       }
       closed = true;
+      recording.close();
     } finally {
       if (mine) {
         looking.unlock();

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -12,8 +13,11 @@ import java.util.Set;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordingFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.CallOptions;
@@ -86,6 +90,30 @@ class SuspendTest {
               }
             }
           });
+    }
+  }
+
+  @Test
+  void anOperationAfterwardsIsRecordedOnce(@TempDir Path folder) throws Exception {
+    try (Recording recording = new Recording()) {
+      recording.enable("org.nccl4j.Operation");
+      recording.start();
+      try (Ranks ranks = new Ranks(2, DEFAULTS.withName("suspended once"))) {
+        ranks.run(
+            (comm, stream) -> {
+              comm.suspend();
+              comm.resume();
+              assertEquals(3, sum(comm, stream, 100));
+            });
+      }
+      Path file = folder.resolve("recorded.jfr");
+      recording.dump(file);
+      assertEquals(
+          2,
+          RecordingFile.readAllEvents(file).stream()
+              .filter(event -> event.getEventType().getName().equals("org.nccl4j.Operation"))
+              .filter(event -> event.getString("communicator").equals("suspended once"))
+              .count());
     }
   }
 
