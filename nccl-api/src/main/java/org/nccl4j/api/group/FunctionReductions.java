@@ -68,6 +68,9 @@ final class FunctionReductions {
       long count,
       DeviceStream stream) {}
 
+  /** Collectives that one reduction launches at most. */
+  static final int MOST_LAUNCHES = 2;
+
   /** True for an operator whose reductions go in steps on a device. */
   static boolean takes(ReductionOperator operator, Device device) {
     return operator.isFunction()

@@ -499,8 +499,9 @@ public final class OperationDispatcher {
       signatures.launch(shape, operator, count, Planner.Placement.NONE, stream);
     }
     if (count > 0) {
-      launcher.launching(1);
-      if (FunctionReductions.takes(operator, device)) {
+      boolean inSteps = FunctionReductions.takes(operator, device);
+      launcher.launching(inSteps ? FunctionReductions.MOST_LAUNCHES : 1);
+      if (inSteps) {
         functions()
             .launch(
                 planner,
