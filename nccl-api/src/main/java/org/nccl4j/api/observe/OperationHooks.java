@@ -15,8 +15,6 @@ import org.nccl4j.device.HotPath;
 public final class OperationHooks implements AutoCloseable {
   private static final OperationHook[] NONE = {};
 
-  private static final int UNKNOWN = -1;
-
   /** Never changed, only replaced. */
   private volatile OperationHook[] hooks = NONE;
 
