@@ -111,6 +111,13 @@ class JobTraceTest {
     ranks.forEach(Bootstrap::checkFailure);
   }
 
+  private static void assertMissingOfRank2(JobTrace trace, String why) {
+    assertEquals(1, trace.missing().size(), trace.missing().toString());
+    String missing = trace.missing().get(0);
+    assertTrue(missing.startsWith("rank 2 (process "), missing);
+    assertTrue(missing.contains(why), missing);
+  }
+
   @Test
   void operationsOfAnAnswerThatIsLostAreCounted() {
     String lost = " lost 5 operations: ";
@@ -128,10 +135,7 @@ class JobTraceTest {
     } while (recordings < MOST_RECORDINGS
         && !(trace.missing().size() == 1 && trace.missing().get(0).contains(lost)));
     assertEquals(4, numbers(trace, 2).size());
-    assertEquals(1, trace.missing().size(), trace.missing().toString());
-    String missing = trace.missing().get(0);
-    assertTrue(missing.startsWith("rank 2 (process "), missing);
-    assertTrue(missing.contains(lost), missing);
+    assertMissingOfRank2(trace, lost);
   }
 
   /** As after its observer's host was still for longer than the ranks record without a question. */
@@ -162,11 +166,7 @@ class JobTraceTest {
     } while (recordings < MOST_RECORDINGS
         && !(trace.missing().size() == 1 && numbers(trace, 2).equals(expected)));
     assertEquals(expected, numbers(trace, 2));
-    assertEquals(1, trace.missing().size(), trace.missing().toString());
-    String missing = trace.missing().get(0);
-    assertTrue(missing.startsWith("rank 2 (process "), missing);
-    assertTrue(
-        missing.contains(" was suspended, or not asked for 15 s: operations until"), missing);
+    assertMissingOfRank2(trace, " was suspended, or not asked for 15 s: operations until");
   }
 
   @Test
@@ -184,9 +184,7 @@ class JobTraceTest {
       recordings++;
     } while (recordings < MOST_RECORDINGS
         && !(trace.missing().size() == 1 && trace.missing().get(0).contains(expected)));
-    assertEquals(1, trace.missing().size(), trace.missing().toString());
-    assertTrue(trace.missing().get(0).startsWith("rank 2 (process "), trace.missing().get(0));
-    assertTrue(trace.missing().get(0).contains(expected), trace.missing().get(0));
+    assertMissingOfRank2(trace, expected);
   }
 
   /** Also of a rank that is asked for its last operations twice, by two roots or by one. */

@@ -33,6 +33,8 @@ import org.nccl4j.operation.Operation;
 class OperationEventsTest {
   private static final long LAUNCH_NANOS = 2_000_000;
   private static final long RUN_NANOS = 20_000;
+  private static final long SECOND_NANOS = 1_000_000_000;
+  private static final int MANY = 1000;
   private static final long SHAPE = CallShape.of(Operation.ALL_REDUCE, DataType.INT8, RedOp.SUM, 0);
 
   @TempDir Path folder;
@@ -56,6 +58,20 @@ class OperationEventsTest {
   private void start() {
     recording.enable("org.nccl4j.Operation");
     recording.start();
+  }
+
+  /** Far more than the rate, before anything is recorded. */
+  private void launchManyInASecond(OperationEvents events, long begin) {
+    for (int n = 0; n < MANY; n++) {
+      log.collective(SHAPE, 5);
+    }
+    events.look(begin + SECOND_NANOS);
+  }
+
+  private void launchAndTell() {
+    hooks.launching(1);
+    log.collective(SHAPE, 5);
+    tell();
   }
 
   /** A launch that takes a while, as that of a group, or of a thread that is held in it. */
@@ -149,14 +165,9 @@ class OperationEventsTest {
     start(); // may take seconds
     OperationEvents events = new OperationEvents(log, rank, hooks, 1, this);
     long begin = System.nanoTime();
-    for (int n = 0; n < 1000; n++) {
-      log.collective(SHAPE, 5);
-    }
-    events.look(begin + 1_000_000_000); // far more than one a second
+    launchManyInASecond(events, begin);
     for (int n = 0; n < 4000; n++) {
-      hooks.launching(1);
-      log.collective(SHAPE, 5);
-      tell();
+      launchAndTell();
       hooks.launching(1);
       log.other(SHAPE, 5);
       tell();
@@ -172,12 +183,9 @@ class OperationEventsTest {
     start(); // may take seconds
     long begin = System.nanoTime();
     OperationEvents events = new OperationEvents(log, rank, hooks, 1, this, begin);
-    for (int n = 0; n < 1000; n++) {
-      log.collective(SHAPE, 5);
-    }
-    events.look(begin + 1_000_000_000);
+    launchManyInASecond(events, begin);
     Thinning same = new Thinning(1, begin);
-    same.look(1000, begin + 1_000_000_000);
+    same.look(MANY, begin + SECOND_NANOS);
     int told = 0;
     for (int n = 0; n < 50_000; n++) {
       hooks.launching(1);
@@ -186,7 +194,7 @@ class OperationEventsTest {
       tell();
     }
     assertEquals(
-        LongStream.rangeClosed(1001, 51_000).filter(same::keeps).boxed().toList(),
+        LongStream.rangeClosed(MANY + 1, MANY + 50_000).filter(same::keeps).boxed().toList(),
         recorded().stream().map(event -> event.getLong("number")).toList());
     assertTrue(told <= 50_000 / 100, told + " are told");
   }
@@ -197,23 +205,14 @@ class OperationEventsTest {
     start(); // may take seconds
     long begin = System.nanoTime();
     OperationEvents events = new OperationEvents(log, rank, hooks, 1, this, begin);
-    for (int n = 0; n < 1000; n++) {
-      log.collective(SHAPE, 5);
-    }
-    events.look(begin + 1_000_000_000);
-    hooks.launching(1);
-    log.collective(SHAPE, 5);
-    tell();
+    launchManyInASecond(events, begin);
+    launchAndTell();
     for (int look = 2; look < 20; look++) {
-      hooks.launching(1);
-      log.collective(SHAPE, 5);
-      tell();
+      launchAndTell();
       events.look(begin + look * 100_000_000_000L);
     }
     int before = recorded().size();
-    hooks.launching(1);
-    log.collective(SHAPE, 5);
-    tell();
+    launchAndTell();
     assertEquals(before + 1, recorded().size());
   }
 
@@ -223,10 +222,7 @@ class OperationEventsTest {
     start(); // may take seconds
     long begin = System.nanoTime();
     OperationEvents events = new OperationEvents(log, rank, hooks, 100, this, begin);
-    for (int n = 0; n < 1000; n++) {
-      log.collective(SHAPE, 5);
-    }
-    events.look(begin + 1_000_000_000);
+    launchManyInASecond(events, begin);
     Clock clock = new Clock();
     CountDownLatch told = new CountDownLatch(1); // or an operation ends before it is told
     stream.launchHostFunction(() -> awaitQuietly(told));
