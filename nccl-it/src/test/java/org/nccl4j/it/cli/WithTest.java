@@ -78,6 +78,17 @@ class WithTest {
         library, lastLine(with(Map.of("NCCL4J_JAVA_HOME", root.resolve("none") + ""), print)));
   }
 
+  /** The dynamic loader would split the path, and the program go on with another NCCL. */
+  @Test
+  void aFolderThatCannotBePreloadedIsRefused() throws Exception {
+    root = Files.createDirectory(root.resolve("a folder"));
+    unpack(true);
+    Ran ran = with(Map.of(), "sh", "-c", "echo ran");
+    assertTrue(ran.output.startsWith("nccl: LD_PRELOAD takes no path with a space"), ran.output);
+    assertTrue(ran.output.contains("  remedy: "), ran.output);
+    assertEquals(1, ran.status);
+  }
+
   /** The dynamic loader complains first that the empty file is no library. */
   private static String lastLine(Ran ran) {
     return ran.output.lines().reduce((a, b) -> b).orElse("");
