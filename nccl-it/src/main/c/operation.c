@@ -134,7 +134,7 @@ API(ncclResult_t, ncclGroupSimulateEnd, (ncclSimInfo_t* simInfo)) {
   JNIEnv* env = enter();
   if (!env) return ncclSystemError;
   jdouble micros = CALL(env, Double, groupSimulate);
-  if (micros < 0) return result_of(env, (jint)-micros);
+  if (micros < 0 || (*env)->ExceptionCheck(env)) return result_of(env, micros < 0 ? (jint)-micros : ncclSuccess);
   if (micros > 0) simInfo->estimatedTime = (float)micros;
   return ncclSuccess;
 }
