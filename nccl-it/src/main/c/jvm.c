@@ -21,7 +21,7 @@ typedef jint Created(JavaVM**, jsize, jsize*);
 typedef jint Defaults(void*);
 enum { JNI_VERSION_OF_21 = 0x00150000 };  // in the headers of newer JDKs alone
 
-// Written once, under the lock; `ready` publishes the others.
+// Written under the lock; `ready` publishes the others.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static JavaVM* vm;
 static int ready;
@@ -30,6 +30,7 @@ static bool joined;  // others may detach threads
 static char obstacle[PATH_BYTES];
 
 static pthread_key_t attached;
+// Of a thread that was attached here, in this library's own JVM: others may detach theirs at any time.
 static __thread JNIEnv* own;
 static volatile sig_atomic_t forked;
 
@@ -39,7 +40,11 @@ static void detach(void* of) {
   if (!forked) (*(JavaVM*)of)->DetachCurrentThread(of);
 }
 
-static void after_fork(void) { forked = 1; }
+// In the child, where the thread that called is alone: no other can end what it had begun.
+static void after_fork(void) {
+  if (tried) forked = 1;
+  else pthread_mutex_init(&lock, NULL);
+}
 
 // Keeps the reason why there is no Java here; a long one is cut.
 __attribute__((format(printf, 1, 2))) static bool refuse(const char* format, ...) {
@@ -52,18 +57,23 @@ __attribute__((format(printf, 1, 2))) static bool refuse(const char* format, ...
 
 // --- Where things are ----------------------------------------------------------------------------
 
-// The folder that holds lib/libnccl.so.2.
-static bool find_root(char* root) {
+// The folder that holds lib/libnccl.so.2; empty where it is not known.
+static char root[PATH_BYTES];
+
+// When the library is loaded: its path may begin in the folder that the program is in at that time.
+static void find_root(void) {
   Dl_info self;
-  char real[PATH_BYTES];
-  if (!dladdr((void*)&bridge, &self) || !realpath(self.dli_fname, real)) return false;
+  if (!dladdr((void*)&bridge, &self) || !realpath(self.dli_fname, root)) root[0] = 0;
   for (int up = 0; up < 2; up++) {
-    char* slash = strrchr(real, '/');
-    if (!slash) return false;
-    *slash = 0;
+    char* slash = strrchr(root, '/');
+    if (slash) *slash = 0;
+    else root[0] = 0;
   }
-  snprintf(root, PATH_BYTES, "%s", real);
-  return true;
+}
+
+__attribute__((constructor)) static void load(void) {
+  find_root();
+  pthread_atfork(NULL, NULL, after_fork);
 }
 
 static bool is_set(const char* value) { return value && *value; }
@@ -73,7 +83,7 @@ static bool is_jvm(const char* home, const char* below, char* library) {
   return access(library, R_OK) == 0;
 }
 
-static bool find_jvm(const char* root, char* library) {
+static bool find_jvm(char* library) {
   const char* chosen = getenv("NCCL4J_JAVA_HOME");
   if (is_set(chosen)) {
     if (is_jvm(chosen, "", library)) return true;
@@ -101,7 +111,7 @@ static int by_name(const struct dirent** a, const struct dirent** b) {
 }
 
 // In the order of their names, in which the script nccl archives their classes.
-static void add_jars(char* path, const char* root, const char* folder) {
+static void add_jars(char* path, const char* folder) {
   char name[PATH_BYTES];
   snprintf(name, sizeof name, "%s%s", root, folder);
   struct dirent** all;
@@ -117,21 +127,21 @@ static void add_jars(char* path, const char* root, const char* folder) {
 }
 
 // In an archive the jars are in modules; in a build this module's own is beside that folder.
-static bool find_classes(const char* root, char* path) {
+static bool find_classes(char* path) {
   const char* chosen = getenv("NCCL4J_CLASS_PATH");
   path[0] = 0;
   if (is_set(chosen)) {
     snprintf(path, CLASS_PATH_BYTES, "%s", chosen);
     return true;
   }
-  add_jars(path, root, "/modules");
-  if (path[0]) add_jars(path, root, "");
+  add_jars(path, "/modules");
+  if (path[0]) add_jars(path, "");
   return path[0] || refuse("there are no jars in %s/modules. Remedy: keep libnccl.so.2 in the "
                            "archive's lib folder, or set NCCL4J_CLASS_PATH", root);
 }
 
 // The archive of nccl4j's classes, which `nccl with` makes; the JVM ignores one that does not fit.
-static bool find_archived_classes(const char* root, const char* jvm, char* option) {
+static bool find_archived_classes(const char* jvm, char* option) {
   static const char OPTION[] = "-XX:SharedArchiveFile=";
   size_t length = strlen(root);
   if (is_set(getenv("NCCL4J_CLASS_PATH")) || strncmp(jvm, root, length) || jvm[length] != '/')
@@ -351,11 +361,11 @@ static void end_thread(struct start* start) {
 // Methods that are compiled with those that call them, however large they are.
 #define INLINED(method) "-XX:CompileCommand=inline,org.nccl4j." method
 
-static bool start_jvm(const char* root, struct start* start) {
+static bool start_jvm(struct start* start) {
   static char library[PATH_BYTES], class_path[CLASS_PATH_BYTES + 32], words[PATH_BYTES];
   static char archived[PATH_BYTES];
   strcpy(class_path, "-Djava.class.path=");
-  if (!find_jvm(root, library) || !find_classes(root, class_path + strlen(class_path))) return false;
+  if (!find_jvm(library) || !find_classes(class_path + strlen(class_path))) return false;
   void* jvm = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   Create* make = jvm ? (Create*)dlsym(jvm, "JNI_CreateJavaVM") : NULL;
   if (!make) return refuse("%s cannot be loaded: %s", library, dlerror());
@@ -410,7 +420,7 @@ static bool start_jvm(const char* root, struct start* start) {
   while (options[n].optionString) n++;
   if (may_warn_of_native_access(jvm))
     options[n++].optionString = "--enable-native-access=ALL-UNNAMED";
-  if (find_archived_classes(root, library, archived)) options[n++].optionString = archived;
+  if (find_archived_classes(library, archived)) options[n++].optionString = archived;
   const char* chosen = getenv("NCCL_JAVA_OPTIONS");
   snprintf(words, sizeof words, "%s", chosen ? chosen : "");
   n = add_user_options(options, n, words);
@@ -441,9 +451,9 @@ static bool join_jvm(void) {
 static const char ENTRY[] = "org/nccl4j/it/abi/Entry";
 
 // In a JVM that knows nothing of nccl4j: a loader of the archive's jars.
-static jclass load_entry(JNIEnv* env, const char* root) {
+static jclass load_entry(JNIEnv* env) {
   static char path[CLASS_PATH_BYTES];
-  if (!find_classes(root, path)) return NULL;
+  if (!find_classes(path)) return NULL;
   jclass url_class = (*env)->FindClass(env, "java/net/URL");
   jclass file_class = (*env)->FindClass(env, "java/io/File");
   jclass uri_class = (*env)->FindClass(env, "java/net/URI");
@@ -497,12 +507,12 @@ static void take_exception(JNIEnv* env, char* text, size_t bytes) {
 }
 
 // The first error tells why the class cannot be used: later ones say no more than that it was one.
-static bool bind(JNIEnv* env, const char* root) {
+static bool bind(JNIEnv* env) {
   char cause[1024] = "";
   jclass found = (*env)->FindClass(env, ENTRY);
   if (!found) {
     take_exception(env, cause, sizeof cause);
-    found = load_entry(env, root);
+    found = load_entry(env);
   }
   if ((*env)->ExceptionCheck(env) || !found) {
     take_exception(env, cause, sizeof cause);
@@ -533,29 +543,33 @@ static JNIEnv* attach(void) {
   return env;
 }
 
-static bool attach_and_bind(const char* root) {
+static bool attach_and_bind(void) {
   pthread_key_create(&attached, detach);
-  pthread_atfork(NULL, NULL, after_fork);
   JNIEnv* env = attach();
   if (!env || (*env)->PushLocalFrame(env, 1024)) return refuse("the JVM takes no thread");
-  bool bound = bind(env, root);
+  bool bound = bind(env);
   (*env)->PopLocalFrame(env, NULL);
   return bound;
 }
 
 static bool begin(void) {
-  char root[PATH_BYTES];
   struct start start;
-  if (!find_root(root)) return refuse("the folder of libnccl.so.2 is not known");
+  if (!root[0]) return refuse("the folder of libnccl.so.2 is not known. Remedy: load it by a path that exists");
   joined = join_jvm();
-  if (joined) return attach_and_bind(root);
-  if (!start_jvm(root, &start)) return false;
-  bool bound = attach_and_bind(root);
-  end_thread(&start);
-  return bound;
+  if (joined) return attach_and_bind();
+  if (start_jvm(&start)) {
+    bool bound = attach_and_bind();
+    end_thread(&start);
+    return bound;
+  }
+  // A process has one JVM: another thread of the program's may have made it meanwhile.
+  joined = join_jvm();
+  if (!joined) return false;
+  obstacle[0] = 0;
+  return attach_and_bind();
 }
 
-static JNIEnv* enter_slowly(void) {
+static void begin_once(void) {
   pthread_mutex_lock(&lock);
   if (!tried) {
     tried = true;
@@ -563,13 +577,17 @@ static JNIEnv* enter_slowly(void) {
     __atomic_store_n(&ready, begun ? 1 : -1, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&lock);
+}
+
+static JNIEnv* enter_slowly(void) {
+  if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE)) begin_once();
   if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) < 0) {
     fail(ncclSystemError, "%s", obstacle);
     return NULL;
   }
   JNIEnv* env = attach();
   if (!env) fail(ncclSystemError, "the JVM takes no more threads. Remedy: raise ulimit -u");
-  if (!joined) own = env;
+  if (!joined && pthread_getspecific(attached)) own = env;
   return env;
 }
 

@@ -85,6 +85,35 @@ static void fork_after(void) {
   OK(ncclCommDestroy(comm));
 }
 
+static void* first_call(void* unused) {
+  (void)unused;
+  ncclUniqueId id;
+  OK(ncclGetUniqueId(&id));
+  return NULL;
+}
+
+static void refused_soon(void) {
+  ncclUniqueId id;
+  alarm(60);
+  REFUSED(ncclSystemError, "forked", ncclGetUniqueId(&id));
+}
+
+// Another thread is in its first call, whose lock the child has for ever.
+static void fork_during(void) {
+  pthread_t first;
+  CHECK(!pthread_create(&first, NULL, first_call, NULL));
+  while (!has_jvm()) usleep(10);
+  CHECK(child(refused_soon) == 0);
+  CHECK(!pthread_join(first, NULL));
+  work();
+}
+
+// The library was loaded by a path that begins in the folder where the program was then.
+static void other_folder(void) {
+  CHECK(!chdir("/"));
+  work();
+}
+
 // The communicator is left to the end of the process.
 static void left(void) { work(); }
 
@@ -429,6 +458,7 @@ int main(int n, char** arguments) {
     const char* name;
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
+               {"fork-during", fork_during}, {"other-folder", other_folder},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
                {"late-handlers", late_handlers}, {"others-options", others_options}, {"others-variables", others_variables},
                {"others-variables-late", others_variables_late}, {"others-variables-changed", others_variables_changed},

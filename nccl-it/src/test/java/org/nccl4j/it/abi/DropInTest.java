@@ -75,6 +75,7 @@ class DropInTest {
         "lazy",
         "fork-before",
         "fork-after",
+        "fork-during",
         "left",
         "threads",
         "signals",
@@ -87,6 +88,14 @@ class DropInTest {
       })
   void guest(String what) throws Exception {
     library.runShort(HOST, library.compile("guest"), what);
+  }
+
+  /** Its path begins in the folder that the program leaves before its first call. */
+  @Test
+  void aLibraryOfARelativePath() throws Exception {
+    library.compile("guest");
+    library.runShort(
+        HOST, "sh", "-c", "cd '" + folder + "' && LD_LIBRARY_PATH=. exec ./guest other-folder");
   }
 
   @Test
@@ -123,9 +132,18 @@ class DropInTest {
   /** Functions of a program's end call NCCL when libjvm.so has destroyed its static objects. */
   @Test
   void collectsGarbageAtTheEndOfTheProgram() throws Exception {
+    library.runShort(HOST, library.compile("collect", jniOptions()));
+  }
+
+  /** The library then keeps nothing of the thread, which would be stale. */
+  @Test
+  void threadsThatOthersAttachAndDetach() throws Exception {
+    library.runShort(HOST, library.compile("attached", jniOptions()));
+  }
+
+  private static String[] jniOptions() {
     Path headers = Path.of(System.getProperty("java.home"), "include");
-    library.runShort(
-        HOST, library.compile("collect", "-I" + headers, "-I" + headers.resolve("linux"), "-ldl"));
+    return new String[] {"-I" + headers, "-I" + headers.resolve("linux"), "-ldl"};
   }
 
   @Test
