@@ -10,6 +10,7 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -291,6 +292,25 @@ class DropInTest {
                   library.library().toString()));
       assertEquals(new BuiltLibrary.Ran(0, "3\n"), ran);
     }
+  }
+
+  /** An executor of Spark has a JVM, and classes of nccl4j are nowhere in it. */
+  @Test
+  void joinsTheJvmOfTasks() throws Exception {
+    String all = BuiltLibrary.classPath();
+    List<String> options = new ArrayList<>(List.of("-shared", "-fPIC"));
+    options.addAll(List.of(jniOptions()));
+    BuiltLibrary.Ran ran =
+        library.run(
+            Map.of("NCCL4J_DEVICE", "host", "NCCL4J_CLASS_PATH", all),
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                testClasses(all),
+                TaskProgram.class.getName(),
+                library.compile("task", options.toArray(String[]::new))));
+    assertEquals(new BuiltLibrary.Ran(0, "3333\n"), ran);
   }
 
   /** The folder of the tests' classes, in which the library's own are not. */
