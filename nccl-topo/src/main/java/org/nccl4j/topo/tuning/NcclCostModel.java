@@ -132,6 +132,18 @@ public final class NcclCostModel {
    * @param bytes the largest of what a rank sends and receives
    */
   public float time(Operation collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    return time(collective, algorithm, protocol, bytes, Float.POSITIVE_INFINITY);
+  }
+
+  /**
+   * Microseconds for one operation whose bytes something else limits too; negative if not
+   * available.
+   *
+   * @param bytes the largest of what a rank sends and receives
+   * @param most GB/s of these bytes, such as what channels carry
+   */
+  public float time(
+      Operation collective, Algorithm algorithm, Protocol protocol, long bytes, float most) {
     Cost cost = cost(collective, algorithm, protocol);
     if (!cost.available()) {
       return -1;
@@ -141,7 +153,7 @@ public final class NcclCostModel {
     if (algorithm == Algorithm.RING && protocol == Protocol.SIMPLE) {
       latency = onPlateau(collective, latency, bytes);
     }
-    return latency + bytes / (1000 * bandwidth);
+    return latency + bytes / (1000 * Math.min(bandwidth, most));
   }
 
   /** All-reduces of medium size in Simple over several nodes do not stick to the model. */

@@ -13,11 +13,12 @@ import org.nccl4j.topo.search.GraphKind;
 
 /**
  * Costs on GPUs if some connections use a network. Between hosts with a known topology, NCCL's
- * model of it; else a latency for each dependent step, which passes slots, a proxy and the network
- * on either side, and the bytes that are sent. NCCL's model has no one-shot; it gets the model's
- * latency of one step between nodes in LL, since a message in Simple crosses the network once as
- * well. PAT has the same latency of each step in Simple. Proxies carry Simple, and LL where the
- * network has notes and slots are in the host's memory; and few channels.
+ * model of it, and no more GB/s than a rank's channels carry; else a latency for each dependent
+ * step, which passes slots, a proxy and the network on either side, and the bytes that are sent.
+ * NCCL's model has no one-shot; it gets the model's latency of one step between nodes in LL, since
+ * a message in Simple crosses the network once as well. PAT has the same latency of each step in
+ * Simple. Proxies carry Simple, and LL where the network has notes and slots are in the host's
+ * memory; and few channels.
  *
  * @param nRanks ranks
  * @param spread over hosts; on a single one, what is carried goes between all ranks
@@ -44,7 +45,7 @@ record GpuNetCostModel(
   /** Through LL's small slots, whose lines the proxies pack and unpack. */
   private static final double LINES_GIGABYTES = 0.45;
 
-  /** One-shot's share of the network's bandwidth: each rank combines all data. */
+  /** One-shot's share of the network's and channels' bandwidth: each rank combines all data. */
   private static final double ONE_SHOT_SHARE = 0.9;
 
   /** Ranks up to which the kernels of one-shot have room for their peers. */
@@ -113,13 +114,28 @@ record GpuNetCostModel(
     CommTopology known = topology.orElseThrow();
     NcclCosts nccl = new NcclCosts(known);
     double step = nccl.handOverBetweenNodes(Protocol.SIMPLE) + MESSAGE;
-    double first = nccl.microseconds(operation, Algorithm.PAT, Protocol.SIMPLE, bytes);
+    double moved = Algorithm.RING.sent(operation, nRanks);
+    double first =
+        nccl.microseconds(
+            operation, Algorithm.PAT, Protocol.SIMPLE, bytes, channelGigabytes() / moved);
     if (spread.mostRanks() == 1 && Double.isFinite(first)) {
       return first + waiting * step;
     }
     AlignedGraph ring = known.comm().of(GraphKind.RING);
     double gigabytes = ring.nChannels() * (double) ring.bwInter();
-    return GpuCostModel.LAUNCH + (steps + waiting) * step + sent / (PAT_SHARE * gigabytes * 1e3);
+    return GpuCostModel.LAUNCH
+        + (steps + waiting) * step
+        + Math.max(sent / (PAT_SHARE * gigabytes * 1e3), throughChannels(moved, bytes));
+  }
+
+  /** GB/s that a rank gives out through the channels of its connections. */
+  private double channelGigabytes() {
+    return spread.channels() * TopologyCostModel.CHANNEL_GIGABYTES;
+  }
+
+  /** Microseconds of what a rank gives out through its channels. */
+  private double throughChannels(double moved, long bytes) {
+    return moved * bytes / (channelGigabytes() * 1e3);
   }
 
   /**
@@ -153,9 +169,7 @@ record GpuNetCostModel(
     AlignedGraph ring = known.comm().of(GraphKind.RING);
     double cards = Math.max(spread.mostRanks(), known.mostNets());
     double network = ring.nChannels() * (double) ring.bwInter() * spread.mostRanks() / cards;
-    double local =
-        Math.min(
-            known.neighbourGigabytes(), spread.channels() * TopologyCostModel.CHANNEL_GIGABYTES);
+    double local = Math.min(known.neighbourGigabytes(), channelGigabytes());
     return latency + Math.max(sent / (network * 1e3), moved / (local * 1e3));
   }
 
@@ -184,11 +198,15 @@ record GpuNetCostModel(
     }
     double sent = sent(operation, algorithm) * bytes;
     if (goesByTopology()) {
-      GpuCostModel kernels = new GpuCostModel(nRanks, /* reach= */ false, /* nvlink= */ false);
       double packing = protocol == Protocol.LL ? sent / (LINES_GIGABYTES * 1e3) : 0;
       return packing
-          + new TopologyCostModel(topology.orElseThrow(), kernels)
-              .microseconds(operation, algorithm, protocol, bytes);
+          + new NcclCosts(topology.orElseThrow())
+              .microseconds(
+                  operation,
+                  algorithm,
+                  protocol,
+                  bytes,
+                  channelGigabytes() / moved(operation, algorithm));
     }
     return GpuCostModel.LAUNCH
         + latency(operation, algorithm, protocol)
@@ -210,10 +228,11 @@ record GpuNetCostModel(
     AlignedGraph ring = known.comm().of(GraphKind.RING);
     double network = ring.nChannels() * (double) ring.bwInter();
     double gigabytes = protocol == Protocol.LL ? Math.min(LINES_GIGABYTES, network / 2) : network;
+    double moved = NetCostModel.oneShotSent(operation, nRanks, 1);
     return fixed
         + new NcclCosts(known).handOverBetweenNodes(Protocol.LL)
         + (protocol == Protocol.LL ? 0 : LINES_SAVE)
-        + sent / (ONE_SHOT_SHARE * gigabytes * 1e3);
+        + Math.max(sent / (gigabytes * 1e3), throughChannels(moved, bytes)) / ONE_SHOT_SHARE;
   }
 
   private static double flight(Protocol protocol) {

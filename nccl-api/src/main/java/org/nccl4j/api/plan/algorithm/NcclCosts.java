@@ -28,10 +28,23 @@ record NcclCosts(CommTopology topology) {
    * and it sends half of the bytes.
    */
   double microseconds(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    return microseconds(operation, algorithm, protocol, bytes, Double.POSITIVE_INFINITY);
+  }
+
+  /**
+   * The same where something else limits the bytes too.
+   *
+   * @param most GB/s of the whole data
+   */
+  double microseconds(
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes, double most) {
     boolean oneWay = algorithm == Algorithm.TREE && operation.isRooted();
     Operation modelled = oneWay ? Operation.ALL_REDUCE : operation;
-    long sent = oneWay ? bytes / 2 : bytes;
-    float time = topology.costs().time(modelled, modelled(algorithm), protocol, sent);
+    int part = oneWay ? 2 : 1;
+    float time =
+        topology
+            .costs()
+            .time(modelled, modelled(algorithm), protocol, bytes / part, (float) (most / part));
     return time < 0 ? Double.POSITIVE_INFINITY : time;
   }
 

@@ -175,22 +175,33 @@ public record NvlsCostModel(
    * @param here what a machine alone would take
    */
   private double betweenMachines(double here, long bytes) {
-    OptionalDouble all =
-        nvls.multicast().emulated()
-            ? OptionalDouble.empty()
-            : predicted(Algorithm.NVLS_TREE, bytes);
-    return all.isPresent()
-        ? all.getAsDouble()
-        : here
-            + predicted(Algorithm.TREE, bytes)
-                .orElseGet(() -> GpuNetCostModel.treeMicroseconds(nvls.machines(), bytes));
+    OptionalDouble all = nvls.multicast().emulated() ? OptionalDouble.empty() : predicted(bytes);
+    return all.orElseGet(() -> here + trees(bytes));
   }
 
-  /** Returns the time of an all-reduce in NCCL's model; empty where the model has no figure. */
-  private OptionalDouble predicted(Algorithm algorithm, long bytes) {
+  private double trees(long bytes) {
+    double known =
+        topology.isEmpty()
+            ? Double.POSITIVE_INFINITY
+            : base.microseconds(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes);
+    return known < Double.POSITIVE_INFINITY
+        ? known
+        : GpuNetCostModel.treeMicroseconds(nvls.machines(), bytes);
+  }
+
+  /**
+   * Returns the time of an all-reduce in NCCL's model, whose heads send a part of the data each
+   * through their channels; empty where the model has no figure.
+   */
+  private OptionalDouble predicted(long bytes) {
+    double ofHead = NetCostModel.treeSent(Operation.ALL_REDUCE, nvls.machines());
+    double most =
+        channels() * TopologyCostModel.CHANNEL_GIGABYTES * nvls.layout().nHeads() / ofHead;
     return topology.map(NcclCosts::new).stream()
         .mapToDouble(
-            nccl -> nccl.microseconds(Operation.ALL_REDUCE, algorithm, Protocol.SIMPLE, bytes))
+            nccl ->
+                nccl.microseconds(
+                    Operation.ALL_REDUCE, Algorithm.NVLS_TREE, Protocol.SIMPLE, bytes, most))
         .filter(time -> time < Double.POSITIVE_INFINITY)
         .findFirst();
   }

@@ -289,6 +289,54 @@ class GpuNetCostModelTest {
         Double.POSITIVE_INFINITY, TopologyCostModelTest.topology(2, 1, 90, 0).neighbourGigabytes());
   }
 
+  /**
+   * Rings, trees and the like give out no more than their channels carry, whatever the cards could
+   * take: a rank's share of an all-gather goes through 10 of them at 52 GB/s.
+   */
+  @Test
+  void channelsLimitEveryWayOnKnownHosts() {
+    long bytes = 1L << 30;
+    CommTopology topology = TopologyCostModelTest.topology(2, 8, 90, 18);
+    AlignedGraph ring = topology.comm().of(GraphKind.RING);
+    assertTrue(ring.nChannels() * ring.bwInter() > 52, "the cards' GB/s");
+    for (int channels : new int[] {2, 10}) {
+      RankPlacement spread = new RankPlacement(2, 8, true, channels, false);
+      CostModel costs = new GpuNetCostModel(16, spread, Optional.of(topology), false);
+      double whole = bytes / (channels * 5.2e3);
+      Map<Operation, Map<Algorithm, Double>> sent =
+          Map.of(
+              Operation.ALL_GATHER,
+              Map.of(
+                  Algorithm.RING,
+                  15.0 / 16,
+                  Algorithm.PAT,
+                  15.0 / 16,
+                  Algorithm.ONE_SHOT,
+                  15.0 / 16),
+              Operation.ALL_REDUCE,
+              Map.of(Algorithm.RING, 30.0 / 16, Algorithm.TREE, 2.0, Algorithm.ONE_SHOT, 15.0),
+              Operation.BROADCAST,
+              Map.of(Algorithm.RING, 1.0, Algorithm.TREE, 1.5));
+      sent.forEach(
+          (operation, ways) ->
+              ways.forEach(
+                  (algorithm, share) -> {
+                    double time = costs.microseconds(operation, algorithm, Protocol.SIMPLE, bytes);
+                    assertTrue(time >= share * whole, operation + " " + algorithm + ": " + time);
+                  }));
+      double gather =
+          costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, Protocol.SIMPLE, bytes);
+      double first = costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, Protocol.SIMPLE, 0);
+      assertEquals(15.0 / 16 * whole, gather - first, 1e-3 * whole);
+    }
+    CommTopology oneEach = TopologyCostModelTest.topology(4, 1, 90, 0);
+    CostModel few =
+        new GpuNetCostModel(
+            4, new RankPlacement(4, 1, true, 2, false), Optional.of(oneEach), false);
+    double time = few.microseconds(Operation.ALL_GATHER, Algorithm.PAT, Protocol.SIMPLE, bytes);
+    assertTrue(time >= 0.75 * bytes / (2 * 5.2e3), "one rank a host: " + time);
+  }
+
   /** Where hosts have as many ranks each; with a table of these ranks, only its times or a name. */
   @Test
   void gpusOfEvenHostsTakeTheHierarchicalWayUnasked() {
