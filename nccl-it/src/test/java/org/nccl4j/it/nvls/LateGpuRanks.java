@@ -140,6 +140,7 @@ final class LateGpuRanks {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .with("NCCL_SOCKET_IFNAME", "lo")
+            .with("NCCL_SOCKET_NTHREADS", "0") // one socket for a pair
             .with("NCCL_NCHANNELS_PER_NET_PEER", "1")
             .with("NCCL_P2P_DISABLE", "1");
     UniqueId id = UniqueId.create(config);
