@@ -7,8 +7,12 @@ import org.nccl4j.device.Device;
 
 /** The settings of communicators of very many ranks. */
 public final class ScaleSettings {
-  /** Most GPUs whose ranks are all connected when their communicator is created. */
-  public static final int MOST_CONNECTED_GPUS = 64;
+  /**
+   * Most GPUs whose ranks are all connected when their communicator is created: as many as have
+   * one-shot. Among more GPUs no collective needs all pairs, and their connections would have to
+   * have fewer channels than rings need for all NICs.
+   */
+  public static final int MOST_CONNECTED_GPUS = 33;
 
   public static final Setting<Integer> NCCL_UID_STAGGER_RATE =
       Setting.number(

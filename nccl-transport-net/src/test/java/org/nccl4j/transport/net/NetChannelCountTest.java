@@ -68,7 +68,7 @@ class NetChannelCountTest {
     /** Rank 1 is a neighbour. */
     @Override
     public boolean connectsLate(int peer) {
-      return late && nRanks > 64 && peer > 1;
+      return late && nRanks > 33 && peer > 1;
     }
   }
 
@@ -94,8 +94,12 @@ class NetChannelCountTest {
   /** Rings and trees keep the channels of all cards, however many ranks there are. */
   @ParameterizedTest
   @CsvSource({
-    "64, 16, , 8, 8", // all are connected
-    "65, 16, , 16, 7",
+    "32, 16, , 16, 16", // all are connected
+    "33, 16, , 15, 15",
+    "34, 16, , 16, 15",
+    "40, 16, , 16, 12",
+    "64, 16, , 16, 8", // eight machines with eight cards each
+    "72, 16, , 16, 7",
     "4096, 16, , 16, 2",
     "4096, 8, , 8, 2",
     "4096, 0, , 2, 2",

@@ -3,6 +3,7 @@ package org.nccl4j.api.plan.algorithm;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -48,8 +49,8 @@ record GpuNetCostModel(
   /** One-shot's share of the network's and channels' bandwidth: each rank combines all data. */
   private static final double ONE_SHOT_SHARE = 0.9;
 
-  /** Ranks up to which the kernels of one-shot have room for their peers. */
-  private static final int MOST_ONE_SHOT = 33;
+  /** Ranks up to which one-shot has connections to all, and its kernels have room for them. */
+  private static final int MOST_ONE_SHOT = ScaleSettings.MOST_CONNECTED_GPUS;
 
   /** PAT's share of the rings' bandwidth, as in NCCL's model: its messages are smaller. */
   private static final double PAT_SHARE = 0.75;

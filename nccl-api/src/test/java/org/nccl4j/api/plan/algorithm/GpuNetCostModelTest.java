@@ -12,6 +12,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.api.settings.ScaleSettings;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
@@ -83,6 +85,19 @@ class GpuNetCostModelTest {
             small.protocol());
         assertEquals(1, costs.channels(operation, small, 8));
       }
+    }
+  }
+
+  /** Kernels take every pair of ranks in one shot, so creation has to connect all. */
+  @Test
+  void oneShotIsForRanksThatAreAllConnected() {
+    for (int ranks = 2; ranks <= 72; ranks++) {
+      boolean late =
+          ScaleSettings.connectsLate(Settings.ofProcess(Map.of()), Device.Kind.CUDA, ranks);
+      List<Algorithm> algorithms =
+          costs(ranks, 1, 2, /* lines= */ false).algorithms(Operation.ALL_REDUCE);
+      assertEquals(!late, algorithms.contains(Algorithm.ONE_SHOT), ranks + " ranks");
+      assertEquals(ranks > 33, late, "the kernels have room for 32 peers");
     }
   }
 
