@@ -232,7 +232,7 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * Channels of a GPU's connection to a peer over a network, at most 16 of which are used; with 0,
+   * Channels of a GPU's connection to a peer over a network, at most 32 of which are used; with 0,
    * the default, the library chooses.
    */
   public CommunicatorConfig withChannelsPerNetPeer(int channels) {

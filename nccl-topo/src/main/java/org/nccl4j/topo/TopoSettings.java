@@ -251,7 +251,7 @@ public final class TopoSettings {
           0,
           0,
           MAX_CHANNELS,
-          "Channels of a GPU's connection to a peer over a network, at most 16 of which are"
+          "Channels of a GPU's connection to a peer over a network, at most 32 of which are"
               + " used; 0: the library chooses.");
 
   public static final TopoSetting<Integer> NCCL_P2P_PER_CHANNEL_NET_BW =

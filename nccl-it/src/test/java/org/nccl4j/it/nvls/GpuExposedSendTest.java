@@ -12,6 +12,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.it.api.NetPluginLibrary;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
@@ -73,9 +74,10 @@ class GpuExposedSendTest {
   }
 
   /** On so many channels steps come to buffers only as they happen to be in time. */
-  @Test
-  void messagesOfFewStepsOnEachChannelArrive() throws Exception {
-    Ran ran = run("both", Map.of("NCCL_NCHANNELS_PER_NET_PEER", "7"));
+  @ParameterizedTest
+  @ValueSource(ints = {7, 32})
+  void messagesOfFewStepsOnEachChannelArrive(int channels) throws Exception {
+    Ran ran = run("both", Map.of("NCCL_NCHANNELS_PER_NET_PEER", Integer.toString(channels)));
     assertTrue(number(ran, "exposed ") > 0, ran.output());
     assertEquals(0, ran.warnings(), ran.output());
   }

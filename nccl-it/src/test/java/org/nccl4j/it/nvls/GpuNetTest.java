@@ -56,7 +56,7 @@ class GpuNetTest {
   }
 
   @ParameterizedTest
-  @ValueSource(ints = {1, 2, 4, 16})
+  @ValueSource(ints = {1, 2, 4, 16, 32})
   void whatKernelsPutIntoSlotsArrivesAndNoChannelWaitsForAnother(int channels) throws Exception {
     Ran ran =
         program.run(
@@ -123,6 +123,15 @@ class GpuNetTest {
     assertEquals(4, ran.count("cuMemCreate"), "memory of the host and of the GPU for each rank");
     assertEquals(4, ran.count("cuMemGetHandleForAddressRange"));
     assertContains(ran, "device memory " + (32 << 20));
+  }
+
+  /** As many as there can be; the fake cards' list of calls has no room for all flushes. */
+  @Test
+  void cardsCarryHalfOfAllChannels() throws Exception {
+    Ran ran = byCards(32, Map.of());
+    assertContains(ran, "by roce0:1; GPUDirect: yes, by dma-buf, they are near");
+    assertEquals(0, ran.warnings(), ran.output());
+    assertEquals(0, ran.count("cuMemHostRegister_v2"));
   }
 
   /** A whole communicator, whose engine asks the topology: 5 channels for 25 GB/s, 4 ends. */
@@ -206,7 +215,8 @@ class GpuNetTest {
     Map<String, String> settings = new HashMap<>(more);
     settings.put("NCCL_IBVERBS_LIB", FakeVerbsLibrary.path());
     Ran ran = program.run(settings, RelayedSlots.class, arguments);
-    assertContains(ran, "carried");
+    String channels = settings.getOrDefault("NCCL_NCHANNELS_PER_NET_PEER", "2");
+    assertContains(ran, "carried %s channels".formatted(channels));
     assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
     for (String[] pair : DONE_AND_UNDONE) {
       boolean imports = pair[0].equals("cuMemCreate");
@@ -217,9 +227,12 @@ class GpuNetTest {
   }
 
   /** Rank 0's kernels write into memory of rank 1's GPU, from which the card sends. */
-  @Test
-  void slotsLieInTheGpuBesideTheCard() throws Exception {
-    Ran ran = byRelay(Map.of(), "cards");
+  @ParameterizedTest
+  @ValueSource(ints = {2, 32})
+  void slotsLieInTheGpuBesideTheCard(int channels) throws Exception {
+    Map<String, String> settings =
+        Map.of("NCCL_NCHANNELS_PER_NET_PEER", Integer.toString(channels));
+    Ran ran = byRelay(settings, "cards");
     assertContains(ran, "to 2: both have network IB, through roce0:1 and the memory of rank 1");
     assertContains(ran, "rank 1 holds " + (32 << 20));
     assertContains(ran, "left 0");

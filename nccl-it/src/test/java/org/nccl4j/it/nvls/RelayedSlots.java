@@ -91,7 +91,8 @@ final class RelayedSlots {
     List<ProxyHandler> proxies = new ArrayList<>();
     List.of(there, comes, back, gets, relay).forEach(end -> proxies.add(end.proxy().get()));
     List<CompletableFuture<?>> kernels = new ArrayList<>();
-    for (int channel = 0; channel < there.connection().carried(); channel++) {
+    int channels = there.connection().carried();
+    for (int channel = 0; channel < channels; channel++) {
       for (boolean fills : new boolean[] {true, false}) {
         kernels.add(kernel(there, gets, channel, 0, fills));
         kernels.add(kernel(back, comes, channel, 2, fills));
@@ -109,7 +110,7 @@ final class RelayedSlots {
       System.out.println("rank " + rank + " holds " + transports.get(rank).memoryBytes());
     }
     transports.forEach(Transport::close);
-    System.out.println("carried");
+    System.out.println("carried " + channels + " channels");
   }
 
   private CompletableFuture<?> kernel(

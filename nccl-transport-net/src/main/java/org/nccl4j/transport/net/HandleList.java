@@ -3,24 +3,69 @@ package org.nccl4j.transport.net;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * A network's handles for the channels of one connection, one after the other, each after its
- * length, a byte.
+ * A network's handles for the channels of one connection, one after the other. Those of one
+ * listening rank are mostly alike, and a connector has room for few whole ones. So a handle is its
+ * length; the number of bytes at its beginning that are those of the handle before, and of bytes at
+ * its end, likewise (a byte each); and the bytes between.
  */
 final class HandleList {
+  private static final byte[] NONE = {};
+  private static final int HEADER_BYTES = 3;
+
   private HandleList() {}
 
+  /**
+   * Joins the handles that a network has given.
+   *
+   * @throws InvalidUsageException if they differ so much that a connector has no room for them
+   */
   static byte[] join(List<byte[]> handles) {
     ByteBuffer out = ByteBuffer.allocate(Connector.HANDLE_BYTES);
-    handles.forEach(handle -> out.put((byte) handle.length).put(handle));
-    byte[] bytes = new byte[out.position()];
-    out.flip().get(bytes);
-    return bytes;
+    byte[] before = NONE;
+    for (int number = 0; number < handles.size(); number++) {
+      byte[] handle = handles.get(number);
+      int alike = alikeAtBeginning(before, handle);
+      int end = alikeAtEnd(before, handle, alike);
+      int between = handle.length - alike - end;
+      if (out.remaining() < HEADER_BYTES + between) {
+        throw tooMany(handles.size(), number);
+      }
+      out.put((byte) handle.length).put((byte) alike).put((byte) end).put(handle, alike, between);
+      before = handle;
+    }
+    return Arrays.copyOf(out.array(), out.position());
+  }
+
+  private static int alikeAtBeginning(byte[] before, byte[] handle) {
+    int differs = Arrays.mismatch(before, handle);
+    return differs < 0 ? handle.length : differs;
+  }
+
+  private static int alikeAtEnd(byte[] before, byte[] handle, int alike) {
+    int most = Math.min(before.length, handle.length) - alike;
+    int end = 0;
+    while (end < most && before[before.length - 1 - end] == handle[handle.length - 1 - end]) {
+      end++;
+    }
+    return end;
+  }
+
+  private static InvalidUsageException tooMany(int channels, int room) {
+    return new InvalidUsageException(
+        ErrorId.PLUGIN,
+        "the network's handles for %d channels of a connection have no room in %d bytes"
+            .formatted(channels, Connector.HANDLE_BYTES),
+        "set %s=%d on all ranks; the author of a network for NCCL makes its handles shorter, or"
+                .formatted(TopologySettings.NCCL_NCHANNELS_PER_NET_PEER.name(), room)
+            + " those of one rank alike");
   }
 
   /**
@@ -33,10 +78,10 @@ final class HandleList {
     List<byte[]> handles = new ArrayList<>();
     try {
       ByteBuffer in = ByteBuffer.wrap(joined);
+      byte[] before = NONE;
       while (in.hasRemaining()) {
-        byte[] handle = new byte[in.get() & 0xff];
-        in.get(handle);
-        handles.add(handle);
+        before = next(in, before);
+        handles.add(before);
       }
     } catch (BufferUnderflowException e) {
       throw new InvalidUsageException(
@@ -54,5 +99,19 @@ final class HandleList {
               + " on all of them");
     }
     return handles;
+  }
+
+  private static byte[] next(ByteBuffer in, byte[] before) {
+    byte[] handle = new byte[in.get() & 0xff];
+    int alike = in.get() & 0xff;
+    int end = in.get() & 0xff;
+    int most = Math.min(before.length, handle.length);
+    if (alike + end > most) {
+      throw new BufferUnderflowException();
+    }
+    System.arraycopy(before, 0, handle, 0, alike);
+    in.get(handle, alike, handle.length - alike - end);
+    System.arraycopy(before, before.length - end, handle, handle.length - end, end);
+    return handle;
   }
 }

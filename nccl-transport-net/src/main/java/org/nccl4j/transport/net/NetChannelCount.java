@@ -5,6 +5,7 @@ import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * The number of channels of GPUs' connections that proxies carry: the user's, else as many as use
@@ -13,8 +14,10 @@ import org.nccl4j.device.Device;
  * come to be, there are fewer channels the more ranks there are. All ranks have the same numbers.
  */
 public final class NetChannelCount {
-  /** Largest number of channels: a connector has room for as many handles. */
-  public static final int MOST = 16;
+  /**
+   * Largest number of channels: half of all, since carried ones use the words of the others too.
+   */
+  public static final int MOST = ConnectionLayout.CHANNELS / 2;
 
   private static final int LEAST = 2;
 

@@ -2,21 +2,28 @@ package org.nccl4j.transport.net;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Optional;
+import java.util.Random;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.connection.ConnectionLayout;
 
 /** The number of channels that proxies carry. */
@@ -77,13 +84,15 @@ class NetChannelCountTest {
     "2, 0, , 2", // no topology
     "2, 1, , 2",
     "2, 5, , 5",
-    "16, 16, , 16", // two machines with eight cards each
-    "16, 64, , 16",
+    "16, 16, , 16", // two machines with eight cards of 100 Gbit/s each
+    "16, 77, , 32", // of 400 Gbit/s
+    "24, 77, , 21",
+    "32, 77, , 16",
     "64, 16, , 8",
     "1024, 16, , 2",
     "1024, 16, 12, 12",
     "2, 16, 1, 1",
-    "2, 0, 64, 16"
+    "2, 0, 64, 32"
   })
   void isTheUsersOrThatOfTheCards(int nRanks, int cards, String asked, int expected) {
     Context context = new Context(nRanks, cards, asked, /* late= */ false);
@@ -98,11 +107,13 @@ class NetChannelCountTest {
     "33, 16, , 15, 15",
     "34, 16, , 16, 15",
     "40, 16, , 16, 12",
+    "40, 77, , 32, 12",
     "64, 16, , 16, 8", // eight machines with eight cards each
     "72, 16, , 16, 7",
     "4096, 16, , 16, 2",
     "4096, 8, , 8, 2",
     "4096, 0, , 2, 2",
+    "4096, 77, , 32, 2",
     "4096, 16, 12, 12, 12"
   })
   void ringsHaveMoreThanPairsThatAreConnectedLate(
@@ -112,20 +123,92 @@ class NetChannelCountTest {
     assertEquals(others, NetChannelCount.of(context, 2));
   }
 
+  /** The words of the last carried channel are the last of the connection. */
+  @Test
+  void carriedChannelsHaveRoomForTheirWords() {
+    long last = ConnectionLayout.word(NetChannelCount.MOST - 1);
+    for (int step = 0; step < ConnectionLayout.STEPS; step++) {
+      assertTrue(last + ConnectionLayout.exposedFrom(step) + 8 <= ConnectionLayout.CREDIT_BYTES);
+      assertTrue(last + ConnectionLayout.placed(step) + 8 <= ConnectionLayout.CREDIT_BYTES);
+      assertTrue(last + ConnectionLayout.wanted(step) + 16 <= ConnectionLayout.CREDIT_BYTES);
+      assertTrue(last + ConnectionLayout.WORD_STRIDE <= ConnectionLayout.exposedFrom(0));
+    }
+  }
+
   /** The largest handles that networks may have, of as many channels as there can be. */
   @Test
   void aConnectorHasRoomForTheHandlesOfAllChannels() {
+    Random random = new Random(7);
+    byte[] address = new byte[NetListener.HANDLE_BYTES];
+    random.nextBytes(address);
+    List<byte[]> handles = new ArrayList<>();
+    for (int channel = 0; channel < NetChannelCount.MOST; channel++) {
+      byte[] handle = address.clone();
+      byte[] own = new byte[36]; // a port and a number, as far apart as in NCCL's own plug-ins
+      random.nextBytes(own);
+      System.arraycopy(own, 0, handle, 10, own.length);
+      handles.add(handle);
+    }
+    assertJoined(handles);
+    assertTrue(HandleList.join(handles).length < 1500, "they are alike");
+  }
+
+  @Test
+  void handlesThatAreEqualOrOfOtherLengthsAreJoined() {
+    byte[] longest = new byte[NetListener.HANDLE_BYTES];
+    assertJoined(List.of(longest, longest, new byte[0], new byte[] {1, 2, 2}, new byte[] {1, 2}));
+    assertJoined(List.of(new byte[] {1, 2, 1, 2}, new byte[] {1, 2}, new byte[] {1, 2, 1, 1, 2}));
+    assertJoined(List.of());
+    Random random = new Random(8);
+    for (int round = 0; round < 1000; round++) {
+      List<byte[]> handles = new ArrayList<>();
+      for (int channel = random.nextInt(9); channel > 0; channel--) {
+        byte[] handle = new byte[random.nextInt(8)];
+        for (int at = 0; at < handle.length; at++) {
+          handle[at] = (byte) random.nextInt(2);
+        }
+        handles.add(handle);
+      }
+      assertJoined(handles);
+    }
+  }
+
+  private static void assertJoined(List<byte[]> handles) {
+    byte[] joined = HandleList.join(handles);
+    assertTrue(joined.length <= Connector.HANDLE_BYTES);
+    List<byte[]> split = HandleList.split(joined, handles.size(), 1);
+    for (int channel = 0; channel < handles.size(); channel++) {
+      assertArrayEquals(handles.get(channel), split.get(channel));
+    }
+  }
+
+  /** Such as a plug-in's with keys of their own. */
+  @Test
+  void handlesWithNothingInCommonAreRefusedWithTheRemedy() {
+    Random random = new Random(9);
     List<byte[]> handles = new ArrayList<>();
     for (int channel = 0; channel < NetChannelCount.MOST; channel++) {
       byte[] handle = new byte[NetListener.HANDLE_BYTES];
-      handle[0] = (byte) channel;
+      random.nextBytes(handle);
       handles.add(handle);
     }
-    byte[] joined = HandleList.join(handles);
-    assertTrue(joined.length <= Connector.HANDLE_BYTES);
-    List<byte[]> split = HandleList.split(joined, NetChannelCount.MOST, 1);
-    for (int channel = 0; channel < NetChannelCount.MOST; channel++) {
-      assertArrayEquals(handles.get(channel), split.get(channel));
-    }
+    InvalidUsageException refused =
+        assertThrows(InvalidUsageException.class, () -> HandleList.join(handles));
+    assertTrue(refused.getMessage().contains("handles for 32 channels"), refused::getMessage);
+    Matcher remedy =
+        Pattern.compile("NCCL_NCHANNELS_PER_NET_PEER=(\\d+)").matcher(refused.getMessage());
+    assertTrue(remedy.find(), refused::getMessage);
+    int room = Integer.parseInt(remedy.group(1));
+    assertTrue(room > 16 && room < NetChannelCount.MOST, refused::getMessage);
+    assertJoined(handles.subList(0, room));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"05", "0500", "050000", "03 01 00 01 02", "02 00 00 01 02 02 02 01"})
+  void bytesThatAreNoListAreRefused(String hex) {
+    byte[] bytes = HexFormat.of().parseHex(hex.replace(" ", ""));
+    InvalidUsageException refused =
+        assertThrows(InvalidUsageException.class, () -> HandleList.split(bytes, 1, 4));
+    assertTrue(refused.getMessage().contains("rank 4 sent"), refused::getMessage);
   }
 }

@@ -16,6 +16,8 @@ class PxnRequestTest {
   void whatIsAskedIsUnderstood() {
     PxnRequest asked = new PxnRequest(12, 2, "IB", "mlx5_3:1", "/tmp/a b/c.sock");
     assertEquals(asked, PxnRequest.fromBytes(0, asked.toBytes()));
+    PxnRequest most = new PxnRequest(12, NetChannelCount.MOST, "IB", "mlx5_3:1", "/c.sock");
+    assertEquals(most, PxnRequest.fromBytes(0, most.toBytes()));
   }
 
   @ParameterizedTest
@@ -27,7 +29,7 @@ class PxnRequestTest {
         "-1\n2\nIB\na\n/b",
         "1234567890\n2\nIB\na\n/b",
         "12\n0\nIB\na\n/b",
-        "12\n17\nIB\na\n/b",
+        "12\n33\nIB\na\n/b",
         "x\n\n\n\n"
       })
   void whatIsNotIsRefused(String text) {

@@ -87,7 +87,7 @@ class NetGpuTest {
   @Test
   void manyChannels() {
     List<String> hosts = List.of("a", "b", "c", "d", "e", "f", "g", "h").subList(0, gpus);
-    try (Ranks ranks = start(hosts, Map.of("NCCL_NCHANNELS_PER_NET_PEER", "16"))) {
+    try (Ranks ranks = start(hosts, Map.of("NCCL_NCHANNELS_PER_NET_PEER", "32"))) {
       operations(ranks, 3);
     }
   }
