@@ -1,7 +1,9 @@
 package org.nccl4j.api.window;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.IntStream;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
@@ -20,30 +22,68 @@ import org.nccl4j.device.cuda.CudaDevice;
 public record LsaTeam(int first, int size, int place) {
   /** The team of a rank. */
   public static LsaTeam of(List<PeerInfo> peers, int rank) {
-    int size = 0;
+    int size = size(peers, runs(peers));
+    return new LsaTeam(rank - rank % size, size, rank % size);
+  }
+
+  private static int size(List<PeerInfo> peers, List<Integer> runs) {
+    int size = runs.stream().reduce(0, LsaTeam::gcd);
+    return part(size, most(peers));
+  }
+
+  /** Numbers of consecutive ranks that reach each other's memory. */
+  private static List<Integer> runs(List<PeerInfo> peers) {
+    List<Integer> runs = new ArrayList<>();
     int run = 1;
     for (int r = 1; r < peers.size(); r++) {
       if (reach(peers.get(r - 1), peers.get(r))) {
         run++;
       } else {
-        size = gcd(size, run);
+        runs.add(run);
         run = 1;
       }
     }
-    size = gcd(size, run);
-    if (peers.get(0).deviceKind() == Device.Kind.CUDA) {
-      size = part(size);
-    }
-    return new LsaTeam(rank - rank % size, size, rank % size);
+    runs.add(run);
+    return runs;
+  }
+
+  /** The most ranks that kernels can work with. */
+  private static int most(List<PeerInfo> peers) {
+    return peers.get(0).deviceKind() == Device.Kind.CUDA
+        ? CudaDevice.TEAM_RANKS
+        : Integer.MAX_VALUE;
   }
 
   /** The largest equal part that kernels can work with: of 72 ranks 24. */
-  private static int part(int size) {
-    int part = Math.min(size, CudaDevice.TEAM_RANKS);
+  private static int part(int size, int most) {
+    int part = Math.min(size, most);
     while (size % part != 0) {
       part--;
     }
     return part;
+  }
+
+  /**
+   * Says why teams are smaller than those of the largest machine or clique alone, or as even parts
+   * of it as can be; empty where they are not.
+   */
+  static Optional<String> smallness(List<PeerInfo> peers) {
+    List<Integer> runs = runs(peers);
+    int size = size(peers, runs);
+    int largest = Collections.max(runs);
+    int fewest = Collections.min(runs);
+    int most = most(peers);
+    int parts = (int) Math.ceil((double) largest / most);
+    if (size >= largest / parts) {
+      return Optional.empty();
+    }
+    String limit = most == Integer.MAX_VALUE ? "" : ", at most " + most;
+    String teams = "have teams of %d: all teams have as many ranks".formatted(size) + limit;
+    return Optional.of(
+        fewest < largest
+            ? "%s, and machines or cliques have %d to %d".formatted(teams, fewest, largest)
+            : "%s, and %d cannot be divided into larger ones; with %d ranks teams would have %d"
+                .formatted(teams, largest, largest / parts * parts, largest / parts));
   }
 
   private static boolean reach(PeerInfo a, PeerInfo b) {

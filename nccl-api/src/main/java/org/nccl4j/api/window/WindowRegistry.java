@@ -7,6 +7,7 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.multicast.MulticastProvider.Exchange;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -30,6 +31,8 @@ import org.nccl4j.device.symmetric.WindowView;
 public final class WindowRegistry implements AutoCloseable {
   /** Time that a close waits for a thread that covers windows. */
   private static final Duration LONGEST_COVER = Duration.ofSeconds(5);
+
+  private static final System.Logger LOG = DebugLog.of("INIT");
 
   /** Why windows are kept where {@link #end} is false. */
   public static final String IN_USE =
@@ -280,10 +283,20 @@ public final class WindowRegistry implements AutoCloseable {
               window.view(),
               mapped.range().address(),
               mapped.range().stride()));
+      tellSmallness();
     } finally {
       if (resources == null && own != null) {
         own.close();
       }
+    }
+  }
+
+  /** Tells, on rank 0, why ranks reach the windows of fewer ranks than they could. */
+  private void tellSmallness() {
+    if (setup.rank() == 0) {
+      LsaTeam.smallness(setup.peers())
+          .ifPresent(
+              why -> LOG.log(setup.level(), "windows of communicator {0} {1}", setup.name(), why));
     }
   }
 

@@ -14,7 +14,7 @@ import org.nccl4j.device.Device;
  * @param stride the value of NCCL_WIN_STRIDE, or 0 for the devices' own
  * @param remote the ranks outside the team
  * @param multicast has all ranks' memory reached by one access; null where there is none
- * @param level of lines on the use of multicast
+ * @param level of lines on teams and the use of multicast
  */
 public record WindowSetup(
     String name,

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -72,5 +73,35 @@ class LsaTeamTest {
     assertEquals(size, LsaTeam.of(peers(Device.Kind.CUDA, places), 0).size());
     Arrays.fill(places, "host");
     assertEquals(ranks, LsaTeam.of(peers(Device.Kind.HOST, places), 0).size());
+  }
+
+  /** Windows of a prime number of ranks are reached by nobody else. */
+  @ParameterizedTest
+  @CsvSource({
+    "37, 'have teams of 1: all teams have as many ranks, at most 32, and 37 cannot be divided into"
+        + " larger ones; with 36 ranks teams would have 18'",
+    "41, 'with 40 ranks teams would have 20'",
+    "34, ",
+    "35, 'have teams of 7'",
+    "74, 'have teams of 2'",
+    "8, ",
+    "64, ",
+    "72, "
+  })
+  void teamsThatAreSmallHaveAReason(int ranks, String reason) {
+    String[] places = new String[ranks];
+    Arrays.fill(places, "host/x");
+    Optional<String> found = LsaTeam.smallness(peers(Device.Kind.CUDA, places));
+    assertEquals(reason != null, found.isPresent(), found::toString);
+    assertTrue(reason == null || found.orElseThrow().contains(reason), found::toString);
+    assertEquals(Optional.empty(), LsaTeam.smallness(peers(Device.Kind.HOST, places)));
+  }
+
+  @Test
+  void machinesWithOtherNumbersOfRanksAreAReason() {
+    String reason =
+        "have teams of 1: all teams have as many ranks, and machines or cliques have 1 to 2";
+    assertEquals(Optional.of(reason), LsaTeam.smallness(peers(Device.Kind.HOST, "a", "a", "b")));
+    assertEquals(Optional.empty(), LsaTeam.smallness(peers(Device.Kind.HOST, "a", "a", "b", "b")));
   }
 }

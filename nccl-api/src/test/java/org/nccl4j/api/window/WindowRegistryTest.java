@@ -23,6 +23,10 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.IntConsumer;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -71,6 +75,60 @@ class WindowRegistryTest {
         new WindowSetup(
             "c", rank, peers, device, bootstrap, stride, RemotePeers.none("", ""), null, null),
         space -> {});
+  }
+
+  /** Said by rank 0 at the first window, and not again. */
+  @Test
+  void teamsThatAreSmallAreToldOnce() {
+    List<Bootstrap> bootstraps = LocalBootstrap.create(N, Duration.ofSeconds(30));
+    List<PeerInfo> peers =
+        IntStream.range(0, N)
+            .mapToObj(
+                r -> new PeerInfo(r, r < 2 ? "a" : "b", "ns", "p", 0, Device.Kind.HOST, "host"))
+            .toList();
+    List<String> lines = Collections.synchronizedList(new ArrayList<>());
+    Logger log = Logger.getLogger("org.nccl4j.INIT");
+    Handler handler = recorder(lines);
+    log.addHandler(handler);
+    try {
+      all(
+          rank -> {
+            WindowSetup setup =
+                new WindowSetup(
+                    "c",
+                    rank,
+                    peers,
+                    device,
+                    bootstraps.get(rank),
+                    0,
+                    RemotePeers.none("", ""),
+                    null,
+                    System.Logger.Level.INFO);
+            try (WindowRegistry registry = new WindowRegistry(setup, space -> {})) {
+              registry.register(alloc(4096));
+              registry.register(alloc(4096));
+            }
+          });
+    } finally {
+      log.removeHandler(handler);
+    }
+    lines.removeIf(line -> !line.startsWith("windows of communicator c have teams of 1"));
+    assertEquals(1, lines.size(), lines::toString);
+  }
+
+  private static Handler recorder(List<String> lines) {
+    return new Handler() {
+      @Override
+      public void publish(LogRecord line) {
+        lines.add(new SimpleFormatter().formatMessage(line));
+      }
+
+      @Override
+      public void flush() {}
+
+      @Override
+      public void close() {}
+    };
   }
 
   /** A bootstrap whose rank does something before it swaps memory with other processes. */
