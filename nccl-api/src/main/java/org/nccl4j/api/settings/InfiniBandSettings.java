@@ -99,6 +99,25 @@ public final class InfiniBandSettings {
           "Lets PCI Express reorder writes of received data, which is faster on some hosts. 0:"
               + " never; 1 and 2: if libibverbs and the adapter can.");
 
+  public static final Setting<Integer> NCCL_IB_ADAPTIVE_ROUTING =
+      Setting.number(
+          "NCCL_IB_ADAPTIVE_ROUTING",
+          -2,
+          -2,
+          1,
+          "Lets switches route the packets of large messages over several ways: the data are"
+              + " written first, and a write without data ends the receive. 1: always; 0: never;"
+              + " less: on InfiniBand, not on RoCE.");
+
+  public static final Setting<Integer> NCCL_IB_AR_THRESHOLD =
+      Setting.number(
+          "NCCL_IB_AR_THRESHOLD",
+          8192,
+          0,
+          Integer.MAX_VALUE,
+          "The most bytes that end their receive themselves in spite of"
+              + " NCCL_IB_ADAPTIVE_ROUTING.");
+
   public static final Setting<Boolean> NCCL_DMABUF_ENABLE =
       Setting.flag(
           "NCCL_DMABUF_ENABLE",
@@ -128,6 +147,8 @@ public final class InfiniBandSettings {
           NCCL_IB_PKEY,
           NCCL_IB_MERGE_NICS,
           NCCL_IB_PCI_RELAXED_ORDERING,
+          NCCL_IB_ADAPTIVE_ROUTING,
+          NCCL_IB_AR_THRESHOLD,
           NCCL_IB_RESILIENCY_PORT_FAILOVER,
           NCCL_IB_RESILIENCY_PORT_RECOVERY,
           NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY,

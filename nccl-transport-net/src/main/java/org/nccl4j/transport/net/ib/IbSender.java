@@ -26,7 +26,8 @@ final class IbSender extends IbConnection implements NetSender {
   /** Most bytes of a message that goes over one port of a merged device: a second costs more. */
   private static final int WHOLE_BYTES = 16 << 10;
 
-  private static final int SENDS = 2 * REQUESTS + 2 * ClearToSend.SLOTS + 8;
+  /** Data, sizes and an immediate for each request. */
+  private static final int SENDS = 3 * REQUESTS + 2 * ClearToSend.SLOTS + 8;
 
   /** Identifies a write that no request waits for. */
   private static final long NOBODY = -1;
@@ -39,7 +40,12 @@ final class IbSender extends IbConnection implements NetSender {
   /** Number of rounds of queue pairs, which groups take in turn. */
   private final int rounds;
 
-  private final WorkRequests chain = new WorkRequests(2);
+  /** Most bytes that an immediate ends with them, at ports of InfiniBand and of RoCE. */
+  private final int mostOnInfiniBand;
+
+  private final int mostOnEthernet;
+
+  private final WorkRequests chain = new WorkRequests(3);
   private final Request[] requests = new Request[REQUESTS];
   private final long[] awaited = new long[ClearToSend.SLOTS];
   private final int[] taken = new int[ClearToSend.SLOTS];
@@ -128,6 +134,8 @@ final class IbSender extends IbConnection implements NetSender {
     split = settings.split() && pairs > 1;
     span = split ? pairs : width;
     rounds = pairs / span;
+    mostOnInfiniBand = settings.mostWithImmediate(/* ethernet= */ false);
+    mostOnEthernet = settings.mostWithImmediate(/* ethernet= */ true);
     for (int i = 0; i < REQUESTS; i++) {
       requests[i] = new Request(i);
     }
@@ -399,13 +407,21 @@ final class IbSender extends IbConnection implements NetSender {
     int localKey = request.from.localKey(queues.port(pair));
     int key = table.remoteKey(slot, place, queues.remotePort(pair));
     chain.begin();
-    if (request.last) {
+    if (request.last && length > mostWithImmediate(pair)) {
+      chain.write(local, length, localKey, there, key, NOBODY, false);
+      int immediate = immediate(slot, pair, withSizes);
+      chain.writeImmediate(0, 0, 0, there, key, request.index, immediate);
+    } else if (request.last) {
       int immediate = immediate(slot, pair, withSizes);
       chain.writeImmediate(local, length, localKey, there, key, request.index, immediate);
     } else {
       chain.write(local, length, localKey, there, key, request.index, true);
     }
     post(pair, chain);
+  }
+
+  private int mostWithImmediate(int pair) {
+    return queues.isEthernet(pair) ? mostOnEthernet : mostOnInfiniBand;
   }
 
   /** The immediate that ends a slot's group, behind its sizes if it does not hold them. */

@@ -93,6 +93,12 @@ final class NicQueues implements AutoCloseable {
     return portOf[pair];
   }
 
+  /** True if a queue pair's port is RoCE, not InfiniBand. */
+  @HotPath
+  boolean isEthernet(int pair) {
+    return ports[portOf[pair]].local.port().ethernet();
+  }
+
   /** Returns the place of the other end's port of a queue pair. */
   @HotPath
   int remotePort(int pair) {

@@ -67,6 +67,59 @@ class IbQueuesTest extends WithFakeVerbs {
     }
   }
 
+  /** Data that switches may route adaptively are a write before the one that ends the receive. */
+  @ParameterizedTest
+  @CsvSource({
+    "true, , , 8192, false",
+    "true, , , 8193, true",
+    "true, 0, , 100000, false",
+    "true, 1, 64, 65, true",
+    "true, , 0, 0, false",
+    "false, , , 100000, false",
+    "false, -2, , 100000, false",
+    "false, 1, , 100000, true",
+    "false, 1, , 8192, false"
+  })
+  void largeDataAreRoutedAdaptively(
+      boolean infiniBand, String adaptive, String threshold, int bytes, boolean apart) {
+    if (infiniBand) {
+      FakeVerbs.addInfiniBand(fake, "ib0", 1);
+    } else {
+      FakeVerbs.addRoce(fake, "roce0", 5);
+    }
+    List<String> settings = new ArrayList<>();
+    if (adaptive != null) {
+      settings.addAll(List.of("NCCL_IB_ADAPTIVE_ROUTING", adaptive));
+    }
+    if (threshold != null) {
+      settings.addAll(List.of("NCCL_IB_AR_THRESHOLD", threshold));
+    }
+    try (IbLink link = new IbLink(settings.toArray(String[]::new))) {
+      assertTrue(link.moves(bytes));
+      List<String> data = FakeVerbs.calls(fake, "send op=0 bytes=%d flags=0 ".formatted(bytes));
+      assertEquals(apart ? 1 : 0, data.size(), data.toString());
+      String end = "send op=1 bytes=%d ".formatted(apart ? 0 : bytes);
+      assertEquals(1, FakeVerbs.calls(fake, end).size(), fake.fake_calls());
+      for (int round = 0; round < 200; round++) {
+        assertTrue(link.moves(bytes));
+      }
+    }
+  }
+
+  /** Each queue pair's part ends by itself; a group's sizes are behind its last data. */
+  @Test
+  void partsOfAMessageAreRoutedAdaptively() {
+    FakeVerbs.addInfiniBand(fake, "ib0", 1);
+    try (IbLink link =
+        new IbLink("NCCL_IB_QPS_PER_CONNECTION", "3", "NCCL_IB_SPLIT_DATA_ON_QPS", "1")) {
+      assertTrue(link.moves(60_000));
+      assertEquals(3, FakeVerbs.calls(fake, "send op=1 bytes=0 ").size(), fake.fake_calls());
+      assertEquals(3, writesByPair().size());
+      assertTrue(link.moves(20_000), "parts that are small enough");
+      assertEquals(3, FakeVerbs.calls(fake, "send op=1 bytes=0 ").size(), fake.fake_calls());
+    }
+  }
+
   @Test
   void severalDevicesAtOnce() {
     int n = 3;

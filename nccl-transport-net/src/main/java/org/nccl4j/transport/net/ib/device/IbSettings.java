@@ -31,6 +31,9 @@ import org.nccl4j.device.InvalidArgumentException;
  *     return
  * @param relaxed NCCL_IB_PCI_RELAXED_ORDERING: whether PCI Express may write received data in
  *     another order than they came in
+ * @param adaptiveRouting NCCL_IB_ADAPTIVE_ROUTING: 1 for all ports, 0 for none, less for those of
+ *     InfiniBand
+ * @param adaptiveThreshold NCCL_IB_AR_THRESHOLD: bytes up to which there is none
  * @param library NCCL_IBVERBS_LIB: file name or path of libibverbs
  */
 public record IbSettings(
@@ -50,6 +53,8 @@ public record IbSettings(
     boolean returns,
     long returnDelayNanos,
     boolean relaxed,
+    int adaptiveRouting,
+    int adaptiveThreshold,
     String library) {
   /** Largest number of queue pairs: a handle and a description of an end have room for as many. */
   public static final int MAX_QUEUE_PAIRS = 128;
@@ -79,7 +84,20 @@ public record IbSettings(
         values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_RECOVERY),
         1_000_000L * values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY),
         values.get(InfiniBandSettings.NCCL_IB_PCI_RELAXED_ORDERING) != 0,
+        values.get(InfiniBandSettings.NCCL_IB_ADAPTIVE_ROUTING),
+        values.get(InfiniBandSettings.NCCL_IB_AR_THRESHOLD),
         values.get(InfiniBandSettings.NCCL_IBVERBS_LIB));
+  }
+
+  /**
+   * Returns the most bytes that are written with their immediate: switches that route adaptively
+   * keep the packets of such a write in order, and spread those of a write without one.
+   *
+   * @param ethernet whether the port is RoCE
+   */
+  public int mostWithImmediate(boolean ethernet) {
+    boolean routed = adaptiveRouting < 0 ? !ethernet : adaptiveRouting > 0;
+    return routed ? adaptiveThreshold : Integer.MAX_VALUE;
   }
 
   /** Seconds that an adapter tries before it gives a packet up. */
