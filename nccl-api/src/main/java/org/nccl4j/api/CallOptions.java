@@ -131,8 +131,12 @@ public final class CallOptions {
 
   /** Returns a dispatcher of operations with these options. */
   OperationDispatcher dispatcher(CommunicatorState state) {
-    return state.dispatcher(
-        settings, format == null ? null : new QuantisedSums.How(format, block, residual));
+    return state.dispatcher(settings, format == null ? null : new QuantisedSums.How(format, block));
+  }
+
+  /** Returns the memory of errors; null without error feedback. */
+  DeviceMemory errors() {
+    return residual;
   }
 
   static String ctas(String which, int ctas) {

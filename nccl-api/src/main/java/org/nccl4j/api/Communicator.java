@@ -75,11 +75,14 @@ public final class Communicator implements AutoCloseable {
   private final OperationDispatcher dispatcher;
   private final CommunicatorConfig config;
 
+  /** Of error feedback; null for none. */
+  private final DeviceMemory errors;
+
   /** Seen by {@link LeakDetector}; shared by its {@link #withOptions} views. */
   private final Object handle;
 
   private Communicator(CommunicatorState state, CommunicatorConfig config) {
-    this(state, state.dispatcher(), config, new Object());
+    this(state, state.dispatcher(), config, null, new Object());
     LeakDetector.watch(handle, state);
   }
 
@@ -87,10 +90,12 @@ public final class Communicator implements AutoCloseable {
       CommunicatorState state,
       OperationDispatcher dispatcher,
       CommunicatorConfig config,
+      DeviceMemory errors,
       Object handle) {
     this.state = state;
     this.dispatcher = dispatcher;
     this.config = config;
+    this.errors = errors;
     this.handle = handle;
   }
 
@@ -135,9 +140,7 @@ public final class Communicator implements AutoCloseable {
     return new Communicator(CommunicatorFactory.join(nRanks, ids, rank, device, config), config);
   }
 
-  /**
-   * Joins as {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, without waiting.
-   */
+  /** As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, without waiting. */
   public static CompletableFuture<Communicator> initRankAsync(
       int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
     return initRankAsync(nRanks, Collections.singletonList(id), rank, device, config);
@@ -200,10 +203,7 @@ public final class Communicator implements AutoCloseable {
     return split(color, key, CommunicatorConfig.defaults());
   }
 
-  /**
-   * Splits this communicator as {@link #split(int, int)} does, with a name and settings that
-   * override this communicator's.
-   */
+  /** Splits as {@link #split(int, int)} does, with a name and settings over this communicator's. */
   public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
     Arguments.notNull(changes, "configuration");
     GroupScope.refuseInGroup("split", "splitAsync");
@@ -246,10 +246,7 @@ public final class Communicator implements AutoCloseable {
     return shrink(excluded, mode, CommunicatorConfig.defaults());
   }
 
-  /**
-   * Shrinks this communicator as {@link #shrink(Set, ShrinkMode)} does, with settings that override
-   * this communicator's.
-   */
+  /** Shrinks as {@link #shrink(Set, ShrinkMode)} does, with settings over this communicator's. */
   public Communicator shrink(Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
     Arguments.notNull(excluded, "set of excluded ranks");
     Arguments.notNull(mode, "mode of shrinking");
@@ -311,7 +308,7 @@ public final class Communicator implements AutoCloseable {
    */
   public Communicator withOptions(CallOptions options) {
     Arguments.notNull(options, "options");
-    return new Communicator(state, options.dispatcher(state), config(), handle);
+    return new Communicator(state, options.dispatcher(state), config(), options.errors(), handle);
   }
 
   private static long shape(Operation operation, DataType type, int root) {
@@ -330,7 +327,8 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    dispatcher.call(CallShape.of(Operation.ALL_REDUCE, type, op, 0), send, recv, count, stream);
+    dispatcher.call(
+        CallShape.of(Operation.ALL_REDUCE, type, op, 0), errors, send, recv, count, stream);
   }
 
   /**
@@ -421,7 +419,7 @@ public final class Communicator implements AutoCloseable {
       RedOp op,
       DeviceStream stream) {
     dispatcher.call(
-        CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), send, recv, recvCount, stream);
+        CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), errors, send, recv, recvCount, stream);
   }
 
   /** Reduces and scatters as the other reduce-scatter does, with an operator as in all-reduce. */

@@ -9,6 +9,7 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -38,6 +39,11 @@ class CallsOfOneRankTest {
         one.withOptions(CallOptions.defaults().withAlgorithm("Tree")).dispatcher());
     CallOptions quantised = CallOptions.defaults().withQuantisation(DataType.INT8, 32);
     assertSame(one.withOptions(quantised).dispatcher(), one.withOptions(quantised).dispatcher());
+    try (DeviceMemory errors = one.device().allocate(4)) {
+      assertSame(
+          one.withOptions(quantised).dispatcher(),
+          one.withOptions(quantised.withErrorFeedback(errors)).dispatcher());
+    }
     one.close();
     InvalidUsageException e =
         assertThrows(InvalidUsageException.class, () -> one.withOptions(ring));

@@ -86,10 +86,14 @@ public final class OperationDispatcher {
     this.signatures = signatures;
   }
 
-  /** Has all-reduces and reduce-scatters travel quantised; before the first operation. */
-  public OperationDispatcher quantise(QuantisedSums.How how) {
-    quantised = new QuantisedSums(how, rank.rank, rank.nRanks, device, who());
-    return this;
+  /**
+   * Has all-reduces and reduce-scatters travel quantised; before the first operation.
+   *
+   * @param memory of all dispatchers of the rank that do so
+   */
+  public void quantise(QuantisedSums.How how, QuantisedMemory memory) {
+    quantised = new QuantisedSums(how, rank.rank, rank.nRanks, device, who(), memory);
+    quantised.attach(planner, launcher);
   }
 
   /** Has collectives measured, and tried by other algorithms; before the first operation. */
@@ -104,7 +108,9 @@ public final class OperationDispatcher {
   public void addStepMemory(Map<String, Long> items) {
     FunctionReductions made = functions;
     add(items, "reductions by functions", made == null ? 0 : made.bytes());
-    add(items, "quantised sums", quantised == null ? 0 : quantised.bytes());
+    if (quantised != null && quantised.bytes() > 0) {
+      items.put("quantised sums", quantised.bytes()); // of all dispatchers together
+    }
     add(items, "all-to-all by rails", planner.memoryBytes());
   }
 
@@ -157,6 +163,9 @@ public final class OperationDispatcher {
     signatures = other.signatures;
     if (trials != null) {
       trials.attach(planner, launcher);
+    }
+    if (quantised != null) {
+      quantised.attach(planner, launcher);
     }
   }
 
@@ -326,7 +335,7 @@ public final class OperationDispatcher {
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     GroupScope group = GroupScope.mayBeOpen() ? GroupScope.open() : null;
     if (group != null) {
-      keep(group, shape, send, recv, count, stream);
+      keep(group, shape, null, send, recv, count, stream);
       return;
     }
     boolean repeated = last.repeats(shape, send, recv, count, stream) && !isUndecided(send, recv);
@@ -348,6 +357,40 @@ public final class OperationDispatcher {
       DeviceMemory from = check.send(shape, send, count);
       DeviceMemory to = check.recv(shape, recv, count);
       launch(shape, from, to, count, stream);
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  /**
+   * An operation of a communicator with error feedback, which quantised sums have.
+   *
+   * @param residual float32 for each element of the send buffer; null for none
+   */
+  @HotPath
+  public void call(
+      long shape,
+      DeviceMemory residual,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DeviceStream stream) {
+    if (residual == null || !isQuantised(shape)) {
+      call(shape, send, recv, count, stream);
+      return;
+    }
+    GroupScope group = GroupScope.mayBeOpen() ? GroupScope.open() : null;
+    if (group != null) {
+      keep(group, shape, residual, send, recv, count, stream);
+      return;
+    }
+    check(shape, send, recv, count, stream);
+    quantised.checkResidual(residual, shape, count);
+    launcher.enter();
+    try {
+      DeviceMemory from = check.send(shape, send, count);
+      DeviceMemory to = check.recv(shape, recv, count);
+      launchQuantised(shape, residual, from, to, count, stream);
     } finally {
       launcher.leave();
     }
@@ -386,6 +429,7 @@ public final class OperationDispatcher {
   private void keep(
       GroupScope group,
       long shape,
+      DeviceMemory residual,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
@@ -393,11 +437,19 @@ public final class OperationDispatcher {
     try {
       launcher.checkAccepts();
       check(shape, send, recv, count, stream);
+      if (residual != null) {
+        quantised.checkResidual(residual, shape, count);
+      }
       DeviceMemory from = check.send(shape, send, count);
       DeviceMemory to = check.recv(shape, recv, count);
       boolean leases = !group.leases(stream);
-      Task.lease(from, to, null, leases ? stream : null);
-      group.next().set(this, shape, null).on(from, to, count, stream).leasing(leases);
+      Task.lease(from, to, residual, leases ? stream : null);
+      group
+          .next()
+          .set(this, shape, null)
+          .on(from, to, count, stream)
+          .feeding(residual)
+          .leasing(leases);
     } catch (RuntimeException | Error e) {
       group.fail(e);
       throw e;
@@ -531,7 +583,7 @@ public final class OperationDispatcher {
   private void launch(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     if (isQuantised(shape)) {
-      launchQuantised(shape, send, recv, count, stream);
+      launchQuantised(shape, null, send, recv, count, stream);
       return;
     }
     if (signatures != null) {
@@ -569,13 +621,18 @@ public final class OperationDispatcher {
 
   @HotPath
   private void launchQuantised(
-      long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
+      long shape,
+      DeviceMemory residual,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DeviceStream stream) {
     if (signatures != null) {
       signatures.launch(shape, count, Planner.Placement.NONE, stream);
     }
     if (count > 0) {
       launcher.launching(QuantisedSums.MOST_LAUNCHES);
-      quantised.launch(planner, launcher, shape, send, recv, count, stream);
+      quantised.launch(shape, residual, send, recv, count, stream);
       tell(shape, count, stream);
     }
   }
@@ -654,7 +711,7 @@ public final class OperationDispatcher {
         } else if (task.count() > 0 && task.operator() != null) {
           prepare(task.shape(), task.count(), task.operator());
         } else if (task.count() > 0 && isQuantised(task.shape())) {
-          quantised.prepare(planner, task.shape(), task.count());
+          quantised.prepare(task.shape(), task.residual(), task.count());
         } else if (task.count() > 0) {
           planner.plan(task.shape(), task.send(), task.recv(), task.count());
         }
@@ -709,7 +766,7 @@ public final class OperationDispatcher {
       return functions().predict(planner, task.shape(), task.count(), task.operator());
     }
     if (task.count() > 0 && isQuantised(task.shape())) {
-      return quantised.predict(planner, task.shape(), task.count());
+      return quantised.predict(task.shape(), task.count());
     }
     return task.count() == 0 ? 0 : planner.predict(task.shape(), task.count());
   }
@@ -723,7 +780,7 @@ public final class OperationDispatcher {
     requirePlanned(operation, count, type);
     String plain = planner.explain(operation, count, type);
     long shape = CallShape.of(operation, type, RedOp.SUM, 0);
-    return isQuantised(shape) ? plain + quantised.explain(planner, operation, count, type) : plain;
+    return isQuantised(shape) ? plain + quantised.explain(operation, count, type) : plain;
   }
 
   /**
@@ -759,6 +816,9 @@ public final class OperationDispatcher {
       } else if (task.operator() != null) {
         launchSupplied(
             task.shape(), task.operator(), task.send(), task.recv(), task.count(), task.stream());
+      } else if (task.residual() != null) {
+        launchQuantised(
+            task.shape(), task.residual(), task.send(), task.recv(), task.count(), task.stream());
       } else {
         launch(task.shape(), task.send(), task.recv(), task.count(), task.stream());
       }

@@ -1,9 +1,9 @@
 package org.nccl4j.api.group;
 
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
+import java.util.IdentityHashMap;
 import java.util.Locale;
+import java.util.Map;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.device.DataType;
@@ -28,8 +28,8 @@ import org.nccl4j.operation.Operation;
  * sum and an all-gather brings it to all ranks. Both copies are collectives of bytes, so this works
  * by all algorithms and transports, and the algorithm does not change the result.
  *
- * <p>The parts lie in two memories of this object, which grow to the largest call. Owner: the
- * thread that is in the launcher.
+ * <p>The parts lie in two memories that all of the rank's quantised sums share. Owner: the thread
+ * that is in the launcher.
  */
 public final class QuantisedSums {
   /** Launches of a call, at most. */
@@ -58,13 +58,18 @@ public final class QuantisedSums {
   private static final double GPU_LAUNCH = 3;
 
   /**
+   * Memories of errors for which the steps of a call are kept, at most: a program that leaves such
+   * memories open would keep the steps of all.
+   */
+  private static final int MOST_RESIDUALS = 256;
+
+  /**
    * A quantisation.
    *
    * @param format of the codes: FLOAT8_E4M3 or INT8
    * @param block elements that share a scale
-   * @param residual float32 for each element of the send buffer, for error feedback; null for none
    */
-  public record How(DataType format, int block, DeviceMemory residual) {}
+  public record How(DataType format, int block) {}
 
   private final How how;
   private final int rank;
@@ -72,47 +77,72 @@ public final class QuantisedSums {
   private final Device device;
   private final String where;
   private final Call[] calls = new Call[PLACES];
+  private final QuantisedMemory memory;
+  private Planner planner;
+  private Launcher launcher;
 
-  /** Parts that this rank has quantised, and at the end of an all-reduce the parts of the sum. */
-  private DeviceMemory out;
-
-  /** Copies of this rank's part. */
-  private DeviceMemory in;
-
-  /** All memories: the two above, and those that graphs may use. */
-  private final List<DeviceMemory> memories = new ArrayList<>();
-
-  /** Bytes of all memories. Read by any thread. */
-  private volatile long bytes;
-
-  /** True if a graph may use the current two memories. */
-  private boolean captured;
-
-  QuantisedSums(How how, int rank, int nRanks, Device device, String who) {
+  /**
+   * The quantised sums of a rank.
+   *
+   * @param memory between the steps
+   */
+  QuantisedSums(How how, int rank, int nRanks, Device device, String who, QuantisedMemory memory) {
     this.how = how;
     this.rank = rank;
     this.nRanks = nRanks;
     this.device = device;
     this.where = " on " + who + ": ";
+    this.memory = memory;
+  }
+
+  /** Sets what plans and launches from now on: before the first call, and after a suspension. */
+  void attach(Planner newPlanner, Launcher newLauncher) {
+    planner = newPlanner;
+    launcher = newLauncher;
   }
 
   /** The prepared steps of calls of one shape and count. */
-  private record Call(
-      long shape,
-      long count,
-      QuantisedWork.Parts parts,
-      DeviceMemory out,
-      DeviceMemory own,
-      DeviceMemory in,
-      KernelPlan quantise,
-      KernelPlan sum,
-      KernelPlan dequantise) {
+  private static final class Call {
+    private final long shape;
+    private final long count;
+    private final QuantisedWork.Parts parts;
+
+    /** Null where the sum is not quantised. */
+    private final KernelPlan dequantise;
+
+    /** The steps that errors change, by the memory of the errors; null stands for none. */
+    private final Map<DeviceMemory, Feedback> feedbacks = new IdentityHashMap<>();
+
+    private DeviceMemory out;
+
+    /** This rank's part of it. */
+    private DeviceMemory own;
+
+    private DeviceMemory in;
+
+    /** That the memory had when it was asked for these. */
+    private int changes;
+
+    Call(long shape, long count, QuantisedWork.Parts parts, KernelPlan dequantise) {
+      this.shape = shape;
+      this.count = count;
+      this.parts = parts;
+      this.dequantise = dequantise;
+    }
+
     void discard() {
-      quantise.discard();
-      sum.discard();
+      feedbacks.values().forEach(Feedback::discard);
       if (dequantise != null) {
         dequantise.discard();
       }
+    }
+  }
+
+  /** The steps of a call with the errors in one memory, or without. */
+  private record Feedback(KernelPlan quantise, KernelPlan sum) {
+    void discard() {
+      quantise.discard();
+      sum.discard();
     }
   }
 
@@ -142,14 +172,11 @@ public final class QuantisedSums {
               : "use a floating-point type of 2 or 4 bytes, or call it without"
                   + " CallOptions.withQuantisation");
     }
-    if (how.residual() != null) {
-      checkResidual(shape, count);
-    }
   }
 
+  /** Throws for memory that cannot hold the errors of a call. */
   @HotPath
-  private void checkResidual(long shape, long count) {
-    DeviceMemory residual = how.residual();
+  void checkResidual(DeviceMemory residual, long shape, long count) {
     long elements = elements(shape, count);
     if (residual.device() != device
         || !residual.isOpen()
@@ -209,29 +236,36 @@ public final class QuantisedSums {
         elements(shape, count));
   }
 
-  /** Makes what calls of a shape and count need. */
-  void prepare(Planner planner, long shape, long count) {
-    Call call = call(planner, shape, count);
+  /**
+   * Makes what calls of a shape and count need.
+   *
+   * @param residual float32 for each element of the send buffer, for error feedback; null for none
+   */
+  void prepare(long shape, DeviceMemory residual, long count) {
+    Call call = call(shape, count);
+    feedback(call, residual);
     planner.plan(toAll(), call.out, call.in, call.parts.bytes());
     if (call.dequantise != null) {
       planner.plan(gather(), call.own, call.out, call.parts.bytes());
     }
   }
 
-  /** Launches a call that has been checked; between enter and leave. */
+  /** Launches a call that has been checked, as {@link #prepare}; between enter and leave. */
   @HotPath
   void launch(
-      Planner planner,
-      Launcher launcher,
       long shape,
+      DeviceMemory residual,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
       DeviceStream stream) {
-    Leases.extend(how.residual(), null); // no launch names it
+    Leases.extend(residual, null); // no launch names it
     try {
-      Call call = call(planner, shape, count);
-      captured |= stream.isCapturing();
+      Call call = call(shape, count);
+      Feedback feedback = feedback(call, residual);
+      if (stream.isCapturing()) {
+        memory.capture();
+      }
       long bytes = call.parts.bytes();
       KernelPlan toAll = planner.plan(toAll(), call.out, call.in, bytes);
       KernelPlan gather =
@@ -239,20 +273,20 @@ public final class QuantisedSums {
       long elements = call.parts.count();
       long ofPart = call.parts.elements(rank);
       launcher.launchOther(
-          call.quantise, send, call.out, stream, step(Operation.QUANTISE, shape), elements);
+          feedback.quantise, send, call.out, stream, step(Operation.QUANTISE, shape), elements);
       launcher.launchCollective(toAll, call.out, call.in, stream, toAll(), bytes);
       if (gather == null) {
         launcher.launchOther(
-            call.sum, call.in, recv, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
+            feedback.sum, call.in, recv, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
         return;
       }
       launcher.launchOther(
-          call.sum, call.in, call.own, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
+          feedback.sum, call.in, call.own, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
       launcher.launchCollective(gather, call.own, call.out, stream, gather(), bytes);
       launcher.launchOther(
           call.dequantise, call.out, recv, stream, step(Operation.DEQUANTISE, shape), elements);
     } finally {
-      Leases.end(how.residual(), null);
+      Leases.end(residual, null);
     }
   }
 
@@ -272,105 +306,95 @@ public final class QuantisedSums {
     return CallShape.of(Operation.ALL_GATHER, DataType.UINT8, RedOp.SUM, 0);
   }
 
+  /** The steps of calls of a shape and count, with the current memory. */
   @HotPath
-  private Call call(Planner planner, long shape, long count) {
+  private Call call(long shape, long count) {
     int place = CallShape.place(CallShape.hash(shape, count), PLACE_BITS);
     Call known = calls[place];
-    return known != null && known.count == count && known.shape == shape
-        ? known
-        : make(planner, shape, count, place);
+    Call call =
+        known != null && known.count == count && known.shape == shape
+            ? known
+            : make(shape, count, place);
+    if (call.changes != memory.changes()) {
+      place(call);
+    }
+    return call;
   }
 
-  private Call make(Planner planner, long shape, long count, int place) {
+  private Call make(long shape, long count, int place) {
     QuantisedWork.Parts parts = parts(shape, count);
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
-    long bytes = Math.multiplyExact(parts.bytes(), (long) nRanks);
-    grow(bytes);
-    KernelPlan quantise = planner.plan(Step.QUANTISE, parts, how.residual());
-    KernelPlan sum =
-        all
-            ? planner.plan(Step.SUM_AND_QUANTISE, parts, how.residual())
-            : planner.plan(Step.SUM, parts, null);
-    KernelPlan dequantise = all ? planner.plan(Step.DEQUANTISE, parts, null) : null;
+    Call made =
+        new Call(shape, count, parts, all ? planner.plan(Step.DEQUANTISE, parts, null) : null);
+    place(made);
     if (calls[place] != null) {
       calls[place].discard();
     }
-    calls[place] =
-        new Call(
-            shape,
-            count,
-            parts,
-            out.slice(0, bytes),
-            out.slice(rank * parts.bytes(), parts.bytes()),
-            in.slice(0, bytes),
-            quantise,
-            sum,
-            dequantise);
-    return calls[place];
+    calls[place] = made;
+    return made;
   }
 
-  /** Makes the memories large enough. Graphs keep those that they were captured with. */
-  private void grow(long needed) {
-    if (out != null && out.size() >= needed) {
-      return;
-    }
-    DeviceMemory newOut = device.allocate(needed);
-    DeviceMemory newIn;
-    try {
-      newIn = device.allocate(needed);
-    } catch (RuntimeException e) {
-      newOut.close();
-      throw e;
-    }
-    forget();
-    if (out != null && !captured) {
-      Leases.closeLate(out);
-      Leases.closeLate(in);
-      memories.removeAll(List.of(out, in));
-    }
-    out = newOut;
-    in = newIn;
-    captured = false;
-    memories.addAll(List.of(out, in));
-    bytes = memories.stream().mapToLong(DeviceMemory::size).sum();
+  /** Gives a call its parts of the memory. */
+  private void place(Call call) {
+    long part = call.parts.bytes();
+    long bytes = Math.multiplyExact(part, (long) nRanks);
+    call.out = memory.out(bytes);
+    call.in = memory.in(bytes);
+    call.own = call.out.slice(rank * part, part);
+    call.changes = memory.changes();
   }
 
-  /** Discards the prepared calls. */
-  private void forget() {
-    for (int place = 0; place < PLACES; place++) {
-      if (calls[place] != null) {
-        calls[place].discard();
-        calls[place] = null;
-      }
-    }
+  @HotPath
+  private Feedback feedback(Call call, DeviceMemory residual) {
+    Feedback known = call.feedbacks.get(residual);
+    return known != null ? known : make(call, residual);
+  }
+
+  private Feedback make(Call call, DeviceMemory residual) {
+    Feedback made =
+        new Feedback(
+            planner.plan(Step.QUANTISE, call.parts, residual),
+            call.dequantise == null
+                ? planner.plan(Step.SUM, call.parts, null)
+                : planner.plan(Step.SUM_AND_QUANTISE, call.parts, residual));
+    discardOfClosed(call.feedbacks);
+    call.feedbacks.put(residual, made);
+    return made;
+  }
+
+  /** Discards the steps with errors whose memory is closed; of too many those of all errors. */
+  private static void discardOfClosed(Map<DeviceMemory, Feedback> feedbacks) {
+    boolean all = feedbacks.size() > MOST_RESIDUALS;
+    feedbacks
+        .entrySet()
+        .removeIf(
+            entry -> {
+              DeviceMemory residual = entry.getKey();
+              boolean over = residual != null && (all || !residual.isOpen());
+              if (over) {
+                entry.getValue().discard();
+              }
+              return over;
+            });
   }
 
   /**
-   * Frees the memories, once what was launched with them has ended, and forgets the plans, whose
+   * Frees the memory, once what was launched with it has ended, and forgets the plans, whose
    * kernels are no more. Later calls make them anew.
    */
   void close() {
     Arrays.fill(calls, null);
-    closeMemories();
-    captured = false;
+    memory.close();
   }
 
-  private void closeMemories() {
-    memories.forEach(DeviceMemory::close);
-    memories.clear();
-    out = null;
-    in = null;
-    bytes = 0;
-  }
-
-  /** Returns the bytes of its memories. */
+  /** Returns the bytes of its memory, which is that of all the rank's quantised sums. */
   long bytes() {
-    return bytes;
+    return memory.bytes();
   }
 
   /** Returns the predicted microseconds of a call. */
-  double predict(Planner planner, long shape, long count) {
-    return times(planner, shape, count).sum();
+  double predict(long shape, long count) {
+    return times(shape, count).sum();
   }
 
   /**
@@ -386,7 +410,7 @@ public final class QuantisedSums {
     }
   }
 
-  private Times times(Planner planner, long shape, long count) {
+  private Times times(long shape, long count) {
     long bytes = parts(shape, count).bytes();
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
     long own = elements(shape, count);
@@ -401,10 +425,10 @@ public final class QuantisedSums {
   }
 
   /** Returns the bytes and predicted time beside those of the plain operation, as lines to read. */
-  String explain(Planner planner, Operation operation, long count, DataType type) {
+  String explain(Operation operation, long count, DataType type) {
     long shape = CallShape.of(operation, type, RedOp.SUM, 0);
     check(CallShape.of(operation, type, RedOp.SUM, 0), 0);
-    Times times = times(planner, shape, count);
+    Times times = times(shape, count);
     double plain = planner.predict(shape, count);
     boolean all = operation == Operation.ALL_REDUCE;
     long others = nRanks - 1L;

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Leases;
 
 /**
@@ -25,6 +26,9 @@ final class StepMemory {
   /** True if a graph may use the current one. */
   private boolean captured;
 
+  /** Times that the current one has changed. */
+  private int changes;
+
   StepMemory(Device device) {
     this.device = device;
   }
@@ -42,6 +46,7 @@ final class StepMemory {
         all.remove(memory);
       }
       memory = grown;
+      changes++;
       captured = false;
       all.add(grown);
       bytes = all.stream().mapToLong(DeviceMemory::size).sum();
@@ -50,11 +55,24 @@ final class StepMemory {
     return memory.slice(0, needed);
   }
 
+  /** Notes that a graph uses the current one. */
+  @HotPath
+  void capture() {
+    captured = true;
+  }
+
+  /** Returns another number once memory that was returned before is no longer the current one. */
+  @HotPath
+  int changes() {
+    return changes;
+  }
+
   /** Frees all of it, once what uses it has ended. */
   void close() {
     all.forEach(DeviceMemory::close);
     all.clear();
     memory = null;
+    changes++;
     captured = false;
     bytes = 0;
   }

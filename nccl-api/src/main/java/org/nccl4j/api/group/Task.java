@@ -18,6 +18,10 @@ final class Task {
   private OperationDispatcher dispatcher;
   private long shape;
   private ReductionOperator operator;
+
+  /** Errors of a quantised sum; null where it keeps none. */
+  private DeviceMemory residual;
+
   private DeviceMemory send;
   private DeviceMemory recv;
   private long count;
@@ -29,22 +33,21 @@ final class Task {
   /**
    * Begins the leases of an operation that waits for its group's end, which {@link #clear} ends.
    *
-   * @param scalar of the operator; null where it has none
+   * @param other memory of the operator, or of errors; null where there is none
    * @param stream null where the operation before it has a lease of its stream
    * @throws InvalidUsageException if something is closed; then there is no lease
    */
   @HotPath
-  static void lease(
-      DeviceMemory send, DeviceMemory recv, DeviceMemory scalar, DeviceStream stream) {
+  static void lease(DeviceMemory send, DeviceMemory recv, DeviceMemory other, DeviceStream stream) {
     Leases.begin(send, recv);
     try {
-      Leases.begin(scalar, null);
+      Leases.begin(other, null);
       try {
         if (stream != null) {
           Leases.begin(stream);
         }
       } catch (InvalidUsageException e) {
-        Leases.end(scalar, null);
+        Leases.end(other, null);
         throw e;
       }
     } catch (InvalidUsageException e) {
@@ -77,6 +80,13 @@ final class Task {
     return this;
   }
 
+  /** Has it add and keep the errors of a quantised sum. */
+  @HotPath
+  Task feeding(DeviceMemory newResidual) {
+    residual = newResidual;
+    return this;
+  }
+
   /** Notes that the lease of its stream is its own to end, or that of the operation before it. */
   @HotPath
   Task leasing(boolean itsStream) {
@@ -91,10 +101,11 @@ final class Task {
     if (operator != null) {
       Leases.end(operator.memory(), null);
     }
+    Leases.end(residual, null);
     if (leasesStream) {
       Leases.of(stream).end();
     }
-    set(null, 0, null).on(null, null, 0, null).leasing(false);
+    set(null, 0, null).on(null, null, 0, null).feeding(null).leasing(false);
   }
 
   OperationDispatcher dispatcher() {
@@ -124,6 +135,10 @@ final class Task {
 
   ReductionOperator operator() {
     return operator;
+  }
+
+  DeviceMemory residual() {
+    return residual;
   }
 
   int root() {

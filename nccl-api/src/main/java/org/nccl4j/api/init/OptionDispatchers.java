@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.group.OperationDispatcher;
+import org.nccl4j.api.group.QuantisedMemory;
 import org.nccl4j.api.group.QuantisedSums;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.settings.Settings;
@@ -14,6 +15,9 @@ final class OptionDispatchers {
 
   /** Those that all calls with the same options share. */
   private final Map<Key, OperationDispatcher> shared = new HashMap<>();
+
+  /** The memory between the steps of all that travels quantised; null before the first. */
+  private QuantisedMemory quantised;
 
   /**
    * The options of a dispatcher.
@@ -36,7 +40,10 @@ final class OptionDispatchers {
   private OperationDispatcher create(Key key, Settings settings, Engine engine) {
     OperationDispatcher made = engine.dispatcher(settings);
     if (key.how != null) {
-      made.quantise(key.how);
+      if (quantised == null) {
+        quantised = new QuantisedMemory(engine.place().request().device());
+      }
+      made.quantise(key.how, quantised);
     }
     all.put(made, settings);
     return made;

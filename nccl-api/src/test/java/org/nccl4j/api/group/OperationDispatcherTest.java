@@ -161,18 +161,63 @@ class OperationDispatcherTest {
   @Test
   void memoryOfQuantisedSumsThatGrowsIsFreedLate() {
     LeasingDevice leasing = new LeasingDevice();
-    QuantisedSums sums =
-        new QuantisedSums(
-            new QuantisedSums.How(DataType.INT8, 32, null), 0, RANKS, leasing, "rank 0");
-    Planner planner = planner(0, kernels);
-    sums.prepare(planner, shape(Operation.ALL_REDUCE, RedOp.SUM, 0), 1000);
-    sums.prepare(planner, shape(Operation.ALL_REDUCE, RedOp.SUM, 0), 10_000);
+    QuantisedSums sums = quantised(leasing);
+    sums.prepare(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null, 1000);
+    sums.prepare(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null, 10_000);
     assertEquals(2, leasing.freed.size());
     assertTrue(
         leasing.freed.stream().allMatch(of -> of.startsWith("late ")), leasing.freed::toString);
     sums.close();
     assertEquals(4, leasing.freed.size());
     assertFalse(leasing.freed.get(3).startsWith("late "));
+  }
+
+  private QuantisedSums quantised(Device of) {
+    QuantisedSums sums =
+        new QuantisedSums(
+            new QuantisedSums.How(DataType.INT8, 32),
+            0,
+            RANKS,
+            of,
+            "rank 0",
+            new QuantisedMemory(of));
+    sums.attach(planner(0, kernels), launcher);
+    return sums;
+  }
+
+  private long discards() {
+    return kernels.plans.stream().mapToInt(FakeKernels.Plan::discards).sum();
+  }
+
+  /** A loop that makes memory of errors for each call would keep the steps of all. */
+  @Test
+  void stepsWithErrorsWhoseMemoryIsClosedAreDiscarded() {
+    long sum = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    QuantisedSums sums = quantised(device);
+    for (int round = 0; round < 10; round++) {
+      try (DeviceMemory errors = device.allocate(4000)) {
+        sums.prepare(sum, errors, 1000);
+        int prepared = kernels.plans.size();
+        sums.prepare(sum, errors, 1000);
+        assertEquals(prepared, kernels.plans.size());
+        assertEquals(2 * round, discards());
+      }
+    }
+    sums.close();
+  }
+
+  /** Memories of errors that are never closed: their steps are bounded. */
+  @Test
+  void stepsWithTooManyErrorsAreDiscarded() {
+    long sum = shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0);
+    QuantisedSums sums = quantised(device);
+    DeviceMemory errors = device.allocate(4000);
+    for (int view = 0; view < 1000; view++) {
+      sums.prepare(sum, errors.slice(0, 4000), 250);
+    }
+    assertTrue(kernels.plans.size() - discards() < 600, () -> discards() + " discarded");
+    sums.close();
+    errors.close();
   }
 
   private static Trials trials(int rank, Path folder, Device device) {

@@ -143,6 +143,79 @@ class QuantisedSumsTest {
     }
   }
 
+  /**
+   * Views of all formats, half of them with errors of their own, whose calls are in several streams
+   * by turns: the memory of parts is that of the largest call alone.
+   */
+  @Test
+  void allViewsShareMemory() throws Exception {
+    int views = 10;
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            List<QuantisedCase> cases = new ArrayList<>();
+            List<float[][]> data = new ArrayList<>();
+            List<Communicator> made = new ArrayList<>();
+            List<DeviceMemory> memories = new ArrayList<>();
+            List<DeviceMemory> errors = new ArrayList<>();
+            List<DeviceStream> streams = new ArrayList<>();
+            for (int v = 0; v < views; v++) {
+              QuantisedCase each = each(v, 40_000 - 3000 * v);
+              cases.add(each);
+              boolean zeros = v % 2 == 0; // -0 and an error of 0 are 0
+              data.add(
+                  new float[][] {
+                    each.data(0, 2, SEED + v, zeros), each.data(1, 2, SEED + v, zeros)
+                  });
+              memories.add(each.memory(comm, data.get(v)[comm.rank()]));
+              streams.add(comm.device().createStream());
+              CallOptions options =
+                  CallOptions.defaults().withQuantisation(each.format(), each.block());
+              if (v % 2 == 1) {
+                errors.add(Ranks.floats(each.count(), i -> 0));
+                options = options.withErrorFeedback(errors.get(v / 2));
+              }
+              made.add(comm.withOptions(v == 4 ? options.withProtocol("Simple") : options));
+            }
+            Map<String, Long> held = null;
+            for (int v = 0; v < views; v++) {
+              cases.get(v).call(made.get(v), memories.get(v), memories.get(v), streams.get(v));
+              held = held == null ? comm.memory() : held;
+            }
+            streams.forEach(DeviceStream::synchronize);
+            assertEquals(held, comm.memory());
+            for (int v = 0; v < views; v++) {
+              QuantisedCase each = cases.get(v);
+              each.compare(comm, each.expected(data.get(v)), each.floats(memories.get(v)));
+            }
+            memories.forEach(DeviceMemory::close);
+            errors.forEach(DeviceMemory::close);
+            streams.forEach(DeviceStream::close);
+            refused("the residual is closed", () -> again(cases.get(1), made.get(1), stream));
+            again(cases.get(0), made.get(0), stream);
+            assertEquals(held, comm.memory());
+          });
+    }
+  }
+
+  private static QuantisedCase each(int view, int count) {
+    DataType format = view / 2 % 2 == 0 ? DataType.INT8 : DataType.FLOAT8_E4M3;
+    return new QuantisedCase(
+        Operation.ALL_REDUCE,
+        DataType.BFLOAT16,
+        format,
+        view % 3 == 0 ? 32 : 128,
+        RedOp.SUM,
+        count);
+  }
+
+  private static void again(QuantisedCase each, Communicator view, DeviceStream stream) {
+    try (DeviceMemory data = each.memory(view, new float[each.count()])) {
+      each.call(view, data, data, stream);
+      stream.synchronize();
+    }
+  }
+
   /** One thread drives all ranks; a plain operation and a second quantised one are in the group. */
   @Test
   void inGroups() throws Exception {
