@@ -35,10 +35,13 @@ public final class QuantisedSums {
   /** Launches of a call, at most. */
   static final int MOST_LAUNCHES = 5;
 
-  private static final int PLACE_BITS = 6;
+  private static final int PLACE_BITS = 9;
 
-  /** Plans of calls that differ in shape or count. */
+  /** Calls that differ in shape or count. */
   private static final int PLACES = 1 << PLACE_BITS;
+
+  /** Places after its own in which a call may be, so that calls with one place do not collide. */
+  private static final int TRIED_PLACES = 16;
 
   /** Of the host's steps of an all-reduce for each element, as measured; docs/benchmarks. */
   private static final double HOST_NANOS = 9;
@@ -76,7 +79,13 @@ public final class QuantisedSums {
   private final int nRanks;
   private final Device device;
   private final String where;
+
+  /** By hash of shape and count, or one of the next places where that is taken. */
   private final Call[] calls = new Call[PLACES];
+
+  /** Calls so far. */
+  private long uses;
+
   private final QuantisedMemory memory;
   private Planner planner;
   private Launcher launcher;
@@ -122,6 +131,9 @@ public final class QuantisedSums {
 
     /** That the memory had when it was asked for these. */
     private int changes;
+
+    /** The number of its last use. */
+    private long used;
 
     Call(long shape, long count, QuantisedWork.Parts parts, KernelPlan dequantise) {
       this.shape = shape;
@@ -309,16 +321,43 @@ public final class QuantisedSums {
   /** The steps of calls of a shape and count, with the current memory. */
   @HotPath
   private Call call(long shape, long count) {
-    int place = CallShape.place(CallShape.hash(shape, count), PLACE_BITS);
-    Call known = calls[place];
-    Call call =
-        known != null && known.count == count && known.shape == shape
-            ? known
-            : make(shape, count, place);
+    int first = CallShape.place(CallShape.hash(shape, count), PLACE_BITS);
+    Call call = find(shape, count, first);
+    if (call == null) {
+      call = make(shape, count, unused(first));
+    }
+    call.used = ++uses;
     if (call.changes != memory.changes()) {
       place(call);
     }
     return call;
+  }
+
+  /** The call of a shape and count in a place or one of the next; null if there is none. */
+  @HotPath
+  private Call find(long shape, long count, int first) {
+    for (int tried = 0; tried < TRIED_PLACES; tried++) {
+      Call known = calls[(first + tried) % PLACES];
+      if (known == null || known.count == count && known.shape == shape) {
+        return known;
+      }
+    }
+    return null;
+  }
+
+  /** The first place from one on that is empty, or the one whose call was used least lately. */
+  private int unused(int first) {
+    int least = first;
+    for (int tried = 0; tried < TRIED_PLACES; tried++) {
+      int place = (first + tried) % PLACES;
+      if (calls[place] == null) {
+        return place;
+      }
+      if (calls[place].used < calls[least].used) {
+        least = place;
+      }
+    }
+    return least;
   }
 
   private Call make(long shape, long count, int place) {

@@ -189,6 +189,35 @@ class OperationDispatcherTest {
     return kernels.plans.stream().mapToInt(FakeKernels.Plan::discards).sum();
   }
 
+  /** A table with a place for each would prepare calls with one place anew. */
+  @Test
+  void callsByTurnsArePreparedOnce() {
+    QuantisedSums sums = quantised(device);
+    int prepared = 0;
+    for (int round = 0; round < 3; round++) {
+      for (int size = 1; size <= 20; size++) {
+        sums.prepare(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null, 1000L * size);
+        sums.prepare(shape(Operation.REDUCE_SCATTER, RedOp.AVG, 0), null, 512L * size);
+      }
+      assertTrue(round == 0 || kernels.plans.size() == prepared, "round " + round);
+      prepared = kernels.plans.size();
+    }
+    assertEquals(0, discards());
+    sums.close();
+  }
+
+  /** More counts than there are places. */
+  @Test
+  void callsThatAreNotUsedLatelyMakeRoom() {
+    QuantisedSums sums = quantised(device);
+    for (long count = 1; count < 5000; count++) {
+      sums.prepare(shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0), null, count);
+      sums.prepare(shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0), null, 1);
+    }
+    assertTrue(discards() > 8000, () -> "discards: " + discards());
+    sums.close();
+  }
+
   /** A loop that makes memory of errors for each call would keep the steps of all. */
   @Test
   void stepsWithErrorsWhoseMemoryIsClosedAreDiscarded() {

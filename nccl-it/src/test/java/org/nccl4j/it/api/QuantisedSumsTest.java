@@ -480,6 +480,43 @@ class QuantisedSumsTest {
     }
   }
 
+  /** Twenty sizes by turns, as of gradients, without and with errors. */
+  @Test
+  void manySizesByTurnsAllocateNothing() throws Exception {
+    int sizes = 20;
+    int rounds = 10;
+    QuantisedCase largest = sample(8 * sizes * sizes);
+    try (Ranks ranks = new Ranks(2)) {
+      Allocation allocation = new Allocation(2, 2 * sizes * rounds, List.of());
+      ranks.run(
+          (comm, stream) -> {
+            CallOptions options = CallOptions.defaults().withQuantisation(largest.format(), 32);
+            Communicator view = comm.withOptions(options);
+            List<Communicator> feeding = new ArrayList<>();
+            try (DeviceMemory data = largest.memory(comm, new float[largest.count()]);
+                DeviceMemory errors = Ranks.floats(largest.count() * sizes, i -> 0)) {
+              for (int size = 0; size < sizes; size++) {
+                DeviceMemory own = errors.slice(4L * largest.count() * size, 4L * largest.count());
+                feeding.add(comm.withOptions(options.withErrorFeedback(own)));
+              }
+              allocation.measure(
+                  () -> {
+                    for (int call = 0; call < sizes * rounds; call++) {
+                      int size = call % sizes + 1;
+                      int count = 8 * size * size;
+                      view.allReduce(data, data, count, largest.type(), RedOp.SUM, stream);
+                      feeding
+                          .get(call % sizes)
+                          .allReduce(data, data, count, largest.type(), RedOp.SUM, stream);
+                      stream.synchronize();
+                    }
+                  });
+            }
+          });
+      allocation.assertNothing();
+    }
+  }
+
   /** A refusal changes nothing: the ranks go on in step. */
   @Test
   void wrongCallsAreRefused() throws Exception {
