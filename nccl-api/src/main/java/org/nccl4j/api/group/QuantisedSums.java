@@ -60,6 +60,9 @@ public final class QuantisedSums {
   /** Microseconds of a step of a GPU without elements. */
   private static final double GPU_LAUNCH = 3;
 
+  /** Bytes of an element, its code, its error and its share of a scale, at most. */
+  private static final int ELEMENT_BYTES = 16;
+
   /**
    * Memories of errors for which the steps of a call are kept, at most: a program that leaves such
    * memories open would keep the steps of all.
@@ -183,6 +186,14 @@ public final class QuantisedSums {
               ? "use SUM or AVG, or call it without CallOptions.withQuantisation"
               : "use a floating-point type of 2 or 4 bytes, or call it without"
                   + " CallOptions.withQuantisation");
+    }
+    long most = Long.MAX_VALUE / ELEMENT_BYTES / nRanks;
+    if (count > most) { // of memory whose size its maker has only stated
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          "a quantised %s%s%d elements of %d ranks have more bytes than can be counted"
+              .formatted(CallShape.operation(shape).key(), where, count, nRanks),
+          "pass 0 to " + most);
     }
   }
 
@@ -376,7 +387,7 @@ public final class QuantisedSums {
   /** Gives a call its parts of the memory. */
   private void place(Call call) {
     long part = call.parts.bytes();
-    long bytes = Math.multiplyExact(part, (long) nRanks);
+    long bytes = part * nRanks;
     call.out = memory.out(bytes);
     call.in = memory.in(bytes);
     call.own = call.out.slice(rank * part, part);
@@ -466,7 +477,7 @@ public final class QuantisedSums {
   /** Returns the bytes and predicted time beside those of the plain operation, as lines to read. */
   String explain(Operation operation, long count, DataType type) {
     long shape = CallShape.of(operation, type, RedOp.SUM, 0);
-    check(CallShape.of(operation, type, RedOp.SUM, 0), 0);
+    check(shape, count);
     Times times = times(shape, count);
     double plain = planner.predict(shape, count);
     boolean all = operation == Operation.ALL_REDUCE;

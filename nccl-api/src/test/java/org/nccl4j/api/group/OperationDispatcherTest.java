@@ -189,6 +189,24 @@ class OperationDispatcherTest {
     return kernels.plans.stream().mapToInt(FakeKernels.Plan::discards).sum();
   }
 
+  /** Memory that a program wraps may claim any size. */
+  @Test
+  void quantisedSumsOfTooManyElementsAreRefused() {
+    QuantisedSums sums = quantised(device);
+    for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)) {
+      for (long count : new long[] {Long.MAX_VALUE / 16, Long.MAX_VALUE / 4, Long.MAX_VALUE}) {
+        InvalidArgumentException e =
+            assertThrows(
+                InvalidArgumentException.class,
+                () -> sums.check(shape(operation, RedOp.SUM, 0), count));
+        assertEquals(ErrorId.COUNT, e.id());
+      }
+      sums.check(shape(operation, RedOp.SUM, 0), Long.MAX_VALUE / 16 / RANKS);
+      assertTrue(
+          sums.parts(shape(operation, RedOp.SUM, 0), Long.MAX_VALUE / 16 / RANKS).bytes() > 0);
+    }
+  }
+
   /** A table with a place for each would prepare calls with one place anew. */
   @Test
   void callsByTurnsArePreparedOnce() {
