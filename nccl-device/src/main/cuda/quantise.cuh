@@ -181,7 +181,7 @@ __device__ __forceinline__ void forUnits(const nccl4jQuantiseArguments& a, u64 f
   }
 }
 
-// Makes all parts (recv) of elements (send).
+// Makes all parts (recv) of elements (send), of several copies of their sum, in the order of the copies.
 template <class T>
 __device__ void quantise(const nccl4jQuantiseArguments& a) {
   constexpr int kUnits = 2;
@@ -210,6 +210,14 @@ __device__ void quantise(const nccl4jQuantiseArguments& a) {
         for (int i = 0; i < N; i++) values[i] = static_cast<float>(at[i]);
       } else {
         load(from(unit), unit.count, values);
+      }
+#pragma unroll 1
+      for (u32 copy = 1; copy < a.copies; copy++) {
+        float more[N];
+        load(reinterpret_cast<const T*>(reinterpret_cast<const char*>(from(unit)) + copy * a.copyBytes), unit.count,
+             more);
+#pragma unroll
+        for (int i = 0; i < N; i++) values[i] = __fadd_rn(values[i], more[i]);
       }
       float* errors = residual + unit.part * a.part + unit.at;
       if (residual != nullptr) {
@@ -262,9 +270,8 @@ __device__ void sum(const nccl4jQuantiseArguments& a) {
   constexpr int N = kElements<T>;
   char* send = reinterpret_cast<char*>(a.send);
   float* residual = reinterpret_cast<float*>(a.residual);
-  const u64 rank = a.comm.rank;
   const int lanes = a.block / N;
-  forUnits<T, kUnits>(a, rank, 1, [&](const Unit(&units)[kUnits]) {
+  forUnits<T, kUnits>(a, a.index, 1, [&](const Unit(&units)[kUnits]) {
     float values[kUnits][N];
 #pragma unroll 1
     for (u32 copy = 0; copy < a.nParts; copy++) {
@@ -283,9 +290,9 @@ __device__ void sum(const nccl4jQuantiseArguments& a) {
 #pragma unroll
     for (int u = 0; u < kUnits; u++) {
       const Unit& unit = units[u];
-      if (a.averages) {
+      if (a.divisor > 1) {
 #pragma unroll
-        for (int i = 0; i < N; i++) values[u][i] = __fdiv_rn(values[u][i], static_cast<float>(a.nParts));
+        for (int i = 0; i < N; i++) values[u][i] = __fdiv_rn(values[u][i], static_cast<float>(a.divisor));
       }
       if (!a.quantises) {
         if (unit.count > 0) store(reinterpret_cast<T*>(a.recv) + unit.at, unit.count, values[u]);
@@ -296,8 +303,8 @@ __device__ void sum(const nccl4jQuantiseArguments& a) {
       if (unit.count == 0) continue;
       storeCodes(a, lanes, unit, reinterpret_cast<char*>(a.recv), codes, scale);
       if (residual != nullptr && scale == scale) {
-        const float weight = a.averages ? static_cast<float>(a.nParts) : 1;
-        float* errors = residual + rank * a.part + unit.at;
+        const float weight = static_cast<float>(a.divisor);
+        float* errors = residual + a.index * a.part + unit.at;
         float numbers[N], old[N];
         numbersOf<T>(a, codes, numbers);
         load(errors, unit.count, old);

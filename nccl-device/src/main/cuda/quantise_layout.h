@@ -17,11 +17,14 @@ typedef struct {
   uint64_t part;         // elements of a part; the last may have fewer
   uint64_t partBytes;
   uint64_t blocks;       // of a part
+  uint64_t copyBytes;    // from a copy of the elements of all parts to the next
   uint32_t nParts;
   uint32_t block;        // elements of a block: a multiple of 32, at most 128
   uint32_t int8;         // 1 for codes of int8, 0 for fp8
-  uint32_t averages;     // 1 if the sum is divided by nParts
+  uint32_t divisor;      // of the sum; 1 for none
   uint32_t quantises;    // 1 if the sum is quantised to a part, 0 if it is stored as elements
+  uint32_t index;        // the rank's part
+  uint32_t copies;       // of the elements, which are added before they are quantised; at least 1
   uint32_t pad;
 } nccl4jQuantiseArguments;
 

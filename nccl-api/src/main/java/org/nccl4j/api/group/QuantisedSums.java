@@ -2,7 +2,7 @@ package org.nccl4j.api.group;
 
 import java.util.Arrays;
 import java.util.IdentityHashMap;
-import java.util.Locale;
+import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
@@ -18,6 +18,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.QuantisedWork;
+import org.nccl4j.device.kernel.QuantisedWork.Copies;
 import org.nccl4j.device.kernel.QuantisedWork.Step;
 import org.nccl4j.operation.Operation;
 
@@ -26,14 +27,15 @@ import org.nccl4j.operation.Operation;
  * its elements into a part for each rank, an all-to-all brings all copies of a part to its owner,
  * which adds them in float32 in the order of the ranks. In an all-reduce the owner quantises the
  * sum and an all-gather brings it to all ranks. Both copies are collectives of bytes, so this works
- * by all algorithms and transports, and the algorithm does not change the result.
+ * by all algorithms and transports, and the algorithm does not change the result. Among hosts with
+ * as many ranks each they may go by {@link HierarchicalSum} instead.
  *
  * <p>The parts lie in two memories that all of the rank's quantised sums share. Owner: the thread
  * that is in the launcher.
  */
 public final class QuantisedSums {
   /** Launches of a call, at most. */
-  static final int MOST_LAUNCHES = 5;
+  static final int MOST_LAUNCHES = 6;
 
   private static final int PLACE_BITS = 9;
 
@@ -42,23 +44,6 @@ public final class QuantisedSums {
 
   /** Places after its own in which a call may be, so that calls with one place do not collide. */
   private static final int TRIED_PLACES = 16;
-
-  /** Of the host's steps of an all-reduce for each element, as measured; docs/benchmarks. */
-  private static final double HOST_NANOS = 9;
-
-  private static final double NANOS_PER_MICRO = 1000;
-
-  /** The steps of a reduce-scatter take this share of the time of those of an all-reduce. */
-  private static final double SCATTER_SHARE = 0.6;
-
-  /**
-   * Bytes of elements that a GPU's steps of an all-reduce go through in a microsecond, as measured
-   * on H100.
-   */
-  private static final double GPU_BYTES_PER_MICRO = 570_000;
-
-  /** Microseconds of a step of a GPU without elements. */
-  private static final double GPU_LAUNCH = 3;
 
   /** Bytes of an element, its code, its error and its share of a scale, at most. */
   private static final int ELEMENT_BYTES = 16;
@@ -77,7 +62,6 @@ public final class QuantisedSums {
    */
   public record How(DataType format, int block) {}
 
-  private final How how;
   private final int rank;
   private final int nRanks;
   private final Device device;
@@ -90,6 +74,7 @@ public final class QuantisedSums {
   private long uses;
 
   private final QuantisedMemory memory;
+  private final QuantisedWays ways;
   private Planner planner;
   private Launcher launcher;
 
@@ -99,18 +84,19 @@ public final class QuantisedSums {
    * @param memory between the steps
    */
   QuantisedSums(How how, int rank, int nRanks, Device device, String who, QuantisedMemory memory) {
-    this.how = how;
     this.rank = rank;
     this.nRanks = nRanks;
     this.device = device;
     this.where = " on " + who + ": ";
     this.memory = memory;
+    this.ways = new QuantisedWays(how, rank, nRanks, device.kind() == Device.Kind.HOST);
   }
 
   /** Sets what plans and launches from now on: before the first call, and after a suspension. */
   void attach(Planner newPlanner, Launcher newLauncher) {
     planner = newPlanner;
     launcher = newLauncher;
+    ways.attach(newPlanner);
   }
 
   /** The prepared steps of calls of one shape and count. */
@@ -118,6 +104,9 @@ public final class QuantisedSums {
     private final long shape;
     private final long count;
     private final QuantisedWork.Parts parts;
+
+    /** The exchanges of the hierarchical way; null where all ranks exchange with all. */
+    private final Exchanges exchanges;
 
     /** Null where the sum is not quantised. */
     private final KernelPlan dequantise;
@@ -127,10 +116,17 @@ public final class QuantisedSums {
 
     private DeviceMemory out;
 
+    /** The parts of it that this rank makes of its own elements, or of its share. */
+    private DeviceMemory made;
+
     /** This rank's part of it. */
     private DeviceMemory own;
 
+    /** Copies of this rank's part. */
     private DeviceMemory in;
+
+    /** Copies of the elements of this rank's share, where the parts come later; else null. */
+    private DeviceMemory copies;
 
     /** That the memory had when it was asked for these. */
     private int changes;
@@ -138,17 +134,51 @@ public final class QuantisedSums {
     /** The number of its last use. */
     private long used;
 
-    Call(long shape, long count, QuantisedWork.Parts parts, KernelPlan dequantise) {
+    Call(
+        long shape,
+        long count,
+        QuantisedWork.Parts parts,
+        Exchanges exchanges,
+        KernelPlan dequantise) {
       this.shape = shape;
       this.count = count;
       this.parts = parts;
+      this.exchanges = exchanges;
       this.dequantise = dequantise;
     }
 
     void discard() {
       feedbacks.values().forEach(Feedback::discard);
+      if (exchanges != null) {
+        exchanges.discard();
+      }
       if (dequantise != null) {
         dequantise.discard();
+      }
+    }
+  }
+
+  /**
+   * The exchanges of a call that goes hierarchically.
+   *
+   * @param ownerBytes that a rank sends to each owner of its host, at most
+   * @param elements of this rank's share
+   * @param ofSum elements of this rank's part of the sum
+   * @param toAll null for a reduce-scatter
+   */
+  private record Exchanges(
+      HierarchicalSum way,
+      long ownerBytes,
+      long elements,
+      long ofSum,
+      KernelPlan toOwners,
+      KernelPlan betweenHosts,
+      KernelPlan toAll) {
+    void discard() {
+      toOwners.discard();
+      betweenHosts.discard();
+      if (toAll != null) {
+        toAll.discard();
       }
     }
   }
@@ -245,20 +275,6 @@ public final class QuantisedSums {
     return CallShape.operation(shape) == Operation.ALL_REDUCE ? count : count * nRanks;
   }
 
-  /** Returns the layout of a call's parts. */
-  QuantisedWork.Parts parts(long shape, long count) {
-    boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
-    long blocks = (count + how.block() - 1) / how.block();
-    return new QuantisedWork.Parts(
-        CallShape.type(shape),
-        how.format(),
-        how.block(),
-        CallShape.op(shape) == RedOp.AVG,
-        nRanks,
-        all ? (blocks + nRanks - 1) / nRanks * how.block() : count,
-        elements(shape, count));
-  }
-
   /**
    * Makes what calls of a shape and count need.
    *
@@ -267,6 +283,9 @@ public final class QuantisedSums {
   void prepare(long shape, DeviceMemory residual, long count) {
     Call call = call(shape, count);
     feedback(call, residual);
+    if (call.exchanges != null) {
+      return;
+    }
     planner.plan(toAll(), call.out, call.in, call.parts.bytes());
     if (call.dequantise != null) {
       planner.plan(gather(), call.own, call.out, call.parts.bytes());
@@ -289,27 +308,72 @@ public final class QuantisedSums {
       if (stream.isCapturing()) {
         memory.capture();
       }
-      long bytes = call.parts.bytes();
-      KernelPlan toAll = planner.plan(toAll(), call.out, call.in, bytes);
-      KernelPlan gather =
-          call.dequantise == null ? null : planner.plan(gather(), call.own, call.out, bytes);
-      long elements = call.parts.count();
-      long ofPart = call.parts.elements(rank);
-      launcher.launchOther(
-          feedback.quantise, send, call.out, stream, step(Operation.QUANTISE, shape), elements);
-      launcher.launchCollective(toAll, call.out, call.in, stream, toAll(), bytes);
-      if (gather == null) {
-        launcher.launchOther(
-            feedback.sum, call.in, recv, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
-        return;
+      if (call.exchanges == null) {
+        launch(call, feedback, send, recv, stream);
+      } else {
+        launchHierarchically(call, feedback, send, recv, stream);
       }
-      launcher.launchOther(
-          feedback.sum, call.in, call.own, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
-      launcher.launchCollective(gather, call.own, call.out, stream, gather(), bytes);
-      launcher.launchOther(
-          call.dequantise, call.out, recv, stream, step(Operation.DEQUANTISE, shape), elements);
     } finally {
       Leases.end(residual, null);
+    }
+  }
+
+  @HotPath
+  private void launch(
+      Call call, Feedback feedback, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
+    long shape = call.shape;
+    long bytes = call.parts.bytes();
+    KernelPlan toAll = planner.plan(toAll(), call.out, call.in, bytes);
+    KernelPlan gather =
+        call.dequantise == null ? null : planner.plan(gather(), call.own, call.out, bytes);
+    long elements = call.parts.count();
+    long ofPart = call.parts.elements(rank);
+    launcher.launchOther(
+        feedback.quantise, send, call.out, stream, step(Operation.QUANTISE, shape), elements);
+    launcher.launchCollective(toAll, call.out, call.in, stream, toAll(), bytes);
+    if (gather == null) {
+      launcher.launchOther(
+          feedback.sum, call.in, recv, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
+      return;
+    }
+    launcher.launchOther(
+        feedback.sum, call.in, call.own, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
+    launcher.launchCollective(gather, call.own, call.out, stream, gather(), bytes);
+    launcher.launchOther(
+        call.dequantise, call.out, recv, stream, step(Operation.DEQUANTISE, shape), elements);
+  }
+
+  @HotPath
+  private void launchHierarchically(
+      Call call, Feedback feedback, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
+    long shape = call.shape;
+    long bytes = call.parts.bytes();
+    Exchanges by = call.exchanges;
+    launcher.launchCollective(by.toOwners, send, call.copies, stream, toAll(), by.ownerBytes);
+    launcher.launchOther(
+        feedback.quantise,
+        call.copies,
+        call.made,
+        stream,
+        step(Operation.QUANTISE, shape),
+        by.elements);
+    launcher.launchCollective(by.betweenHosts, call.made, call.in, stream, toAll(), bytes);
+    launcher.launchOther(
+        feedback.sum,
+        call.in,
+        by.toAll == null ? recv : call.own,
+        stream,
+        step(Operation.QUANTISED_SUM, shape),
+        by.ofSum);
+    if (by.toAll != null) {
+      launcher.launchCollective(by.toAll, call.out, call.out, stream, gather(), bytes);
+      launcher.launchOther(
+          call.dequantise,
+          call.out,
+          recv,
+          stream,
+          step(Operation.DEQUANTISE, shape),
+          call.parts.count());
     }
   }
 
@@ -372,10 +436,16 @@ public final class QuantisedSums {
   }
 
   private Call make(long shape, long count, int place) {
-    QuantisedWork.Parts parts = parts(shape, count);
+    QuantisedWork.Parts parts = ways.parts(shape, count);
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
+    HierarchicalSum way = ways.way(shape, count);
     Call made =
-        new Call(shape, count, parts, all ? planner.plan(Step.DEQUANTISE, parts, null) : null);
+        new Call(
+            shape,
+            count,
+            parts,
+            way == null ? null : exchanges(way),
+            all ? plan(Step.DEQUANTISE, parts, rank, Copies.ONE, null) : null);
     place(made);
     if (calls[place] != null) {
       calls[place].discard();
@@ -384,13 +454,45 @@ public final class QuantisedSums {
     return made;
   }
 
+  private Exchanges exchanges(HierarchicalSum way) {
+    QuantisedWork.Parts own = way.parts();
+    return new Exchanges(
+        way,
+        way.copies().stride(),
+        own.count(),
+        own.elements(way.grid().host()),
+        exchange(Operation.ALL_TO_ALL, way, List.of(way.toOwners())),
+        exchange(Operation.ALL_TO_ALL, way, List.of(way.betweenHosts())),
+        way.scatters() ? null : exchange(Operation.ALL_GATHER, way, way.toAll()));
+  }
+
+  private KernelPlan exchange(
+      Operation operation, HierarchicalSum way, List<List<Planner.Message>> steps) {
+    return planner.plan(operation, way.whole().bytes(), steps, way.mostMessages());
+  }
+
+  private KernelPlan plan(
+      Step step, QuantisedWork.Parts parts, int index, Copies copies, DeviceMemory residual) {
+    return planner.plan(step, parts, index, copies, residual);
+  }
+
   /** Gives a call its parts of the memory. */
   private void place(Call call) {
     long part = call.parts.bytes();
-    long bytes = part * nRanks;
-    call.out = memory.out(bytes);
-    call.in = memory.in(bytes);
-    call.own = call.out.slice(rank * part, part);
+    if (call.exchanges == null) {
+      call.out = memory.out(part * nRanks);
+      call.made = call.out;
+      call.own = call.out.slice(rank * part, part);
+      call.in = memory.in(part * nRanks);
+    } else {
+      HierarchicalSum way = call.exchanges.way;
+      DeviceMemory in = memory.in(Math.max(way.copyBytes(), way.shareBytes()));
+      call.out = memory.out(way.outBytes());
+      call.made = call.out.slice(way.firstPart(), way.shareBytes());
+      call.own = call.made.slice(way.grid().host() * part, part);
+      call.in = in.slice(0, way.shareBytes());
+      call.copies = in.slice(0, way.copyBytes());
+    }
     call.changes = memory.changes();
   }
 
@@ -402,14 +504,35 @@ public final class QuantisedSums {
 
   private Feedback make(Call call, DeviceMemory residual) {
     Feedback made =
-        new Feedback(
-            planner.plan(Step.QUANTISE, call.parts, residual),
-            call.dequantise == null
-                ? planner.plan(Step.SUM, call.parts, null)
-                : planner.plan(Step.SUM_AND_QUANTISE, call.parts, residual));
+        call.exchanges == null
+            ? steps(call, call.parts, rank, Copies.ONE, residual)
+            : steps(call, call.exchanges.way, residual);
     discardOfClosed(call.feedbacks);
     call.feedbacks.put(residual, made);
     return made;
+  }
+
+  private Feedback steps(Call call, HierarchicalSum way, DeviceMemory residual) {
+    QuantisedWork.Parts own = way.parts();
+    DeviceMemory errors =
+        residual == null
+            ? null
+            : residual.slice(way.firstError() * Float.BYTES, own.count() * Float.BYTES);
+    return steps(call, own, way.grid().host(), way.copies(), errors);
+  }
+
+  /**
+   * The steps that make parts and add one of them.
+   *
+   * @param index of the part that is added
+   */
+  private Feedback steps(
+      Call call, QuantisedWork.Parts parts, int index, Copies copies, DeviceMemory errors) {
+    return new Feedback(
+        plan(Step.QUANTISE, parts, index, copies, errors),
+        call.dequantise == null
+            ? plan(Step.SUM, parts, index, Copies.ONE, null)
+            : plan(Step.SUM_AND_QUANTISE, parts, index, Copies.ONE, errors));
   }
 
   /** Discards the steps with errors whose memory is closed; of too many those of all errors. */
@@ -444,63 +567,12 @@ public final class QuantisedSums {
 
   /** Returns the predicted microseconds of a call. */
   double predict(long shape, long count) {
-    return times(shape, count).sum();
-  }
-
-  /**
-   * Predicted microseconds of a call.
-   *
-   * @param toAll of the all-to-all
-   * @param gather of the all-gather; 0 where there is none
-   * @param own of the rank's own steps
-   */
-  private record Times(double toAll, double gather, double own) {
-    double sum() {
-      return toAll + gather + own;
-    }
-  }
-
-  private Times times(long shape, long count) {
-    long bytes = parts(shape, count).bytes();
-    boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
-    long own = elements(shape, count);
-    double passes = all ? 1 : SCATTER_SHARE;
-    return new Times(
-        planner.predict(toAll(), bytes),
-        all ? planner.predict(gather(), bytes) : 0,
-        device.kind() == Device.Kind.HOST
-            ? passes * own * HOST_NANOS / NANOS_PER_MICRO
-            : passes * own * CallShape.type(shape).bytes() / GPU_BYTES_PER_MICRO
-                + (all ? 2 + 1 : 2) * GPU_LAUNCH);
+    return ways.predict(shape, count);
   }
 
   /** Returns the bytes and predicted time beside those of the plain operation, as lines to read. */
   String explain(Operation operation, long count, DataType type) {
-    long shape = CallShape.of(operation, type, RedOp.SUM, 0);
-    check(shape, count);
-    Times times = times(shape, count);
-    double plain = planner.predict(shape, count);
-    boolean all = operation == Operation.ALL_REDUCE;
-    long others = nRanks - 1L;
-    long sent = (all ? 2 : 1) * others * parts(shape, count).bytes();
-    long plainSent = (all ? 2 * others * count / nRanks : others * count) * type.bytes();
-    return String.format(
-        Locale.ROOT,
-        "%s quantised as %s with a scale for every %d elements: %d bytes from each rank, %d"
-            + " without%n  all-to-all %.2f us%s, own steps %.2f us, together %.2f us as predicted;"
-            + " without %.2f us%n  %s%n",
-        operation.key(),
-        how.format().label(),
-        how.block(),
-        sent,
-        plainSent,
-        times.toAll,
-        all ? String.format(Locale.ROOT, ", all-gather %.2f us", times.gather) : "",
-        times.own,
-        times.sum(),
-        plain,
-        times.sum() < plain
-            ? "it pays"
-            : "it does not pay: call it without CallOptions.withQuantisation");
+    check(CallShape.of(operation, type, RedOp.SUM, 0), count);
+    return ways.explain(operation, count, type);
   }
 }

@@ -7,6 +7,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -63,6 +64,27 @@ final class P2pPlanner {
     return algorithm == Algorithm.RAILS
         ? kernels.prepareInSteps(railSteps(shape, bytes))
         : kernels.prepare(works(shape, bytes));
+  }
+
+  /** The plan of an exchange among some ranks, as {@link Planner} has it. */
+  KernelPlan plan(Operation operation, long part, List<List<Planner.Message>> steps, int messages) {
+    long shape = CallShape.of(operation, DataType.UINT8, RedOp.SUM, 0);
+    List<List<P2pWork>> works = new ArrayList<>();
+    for (List<Planner.Message> step : steps) {
+      List<P2pWork> of = new ArrayList<>();
+      for (Planner.Message message : step) {
+        of.add(
+            work(
+                Operation.ALL_TO_ALL,
+                message.sends(),
+                message.peer(),
+                message.offset(),
+                message.bytes()));
+      }
+      complete(of, shape, part, messages);
+      works.add(of);
+    }
+    return works.size() == 1 ? kernels.prepare(works.get(0)) : kernels.prepareInSteps(works);
   }
 
   /** Bytes of the device's memory that it holds. Any thread. */

@@ -50,7 +50,6 @@ public final class Planner {
   private static final int COPIES = 16;
 
   private final KernelCommunicator kernels;
-  private final int rank;
   private final CommunicatorProfile ranks;
   private final ConnectionLayout layout;
   private final NvlsAccess nvls;
@@ -112,7 +111,6 @@ public final class Planner {
   /** A planner of a rank's operations. */
   public Planner(KernelCommunicator kernels, Place place, Rules rules) {
     this.kernels = kernels;
-    this.rank = place.rank;
     this.ranks = place.ranks;
     this.layout = place.layout;
     this.rules = rules;
@@ -252,11 +250,60 @@ public final class Planner {
   /**
    * The plan of a step of a quantised sum, the caller's from then on.
    *
-   * @param residual as {@link QuantisedWork} has it
+   * @param index of this rank's part
+   * @param copies as {@link QuantisedWork} has them, like the residual
    */
   public KernelPlan plan(
-      QuantisedWork.Step step, QuantisedWork.Parts parts, DeviceMemory residual) {
-    return kernels.prepare(new QuantisedWork(step, parts, rank, residual, mostLocalBlocks()));
+      QuantisedWork.Step step,
+      QuantisedWork.Parts parts,
+      int index,
+      QuantisedWork.Copies copies,
+      DeviceMemory residual) {
+    return kernels.prepare(
+        new QuantisedWork(step, parts, index, copies, residual, mostLocalBlocks()));
+  }
+
+  /**
+   * A message of an exchange, in the launch's own buffers.
+   *
+   * @param sends whether it is sent; else it is received
+   * @param peer the other rank
+   * @param offset of the data in the send or receive buffer, in bytes
+   * @param bytes of the data, more than 0
+   */
+  public record Message(boolean sends, int peer, long offset, long bytes) {}
+
+  /**
+   * The plan of an exchange of messages among some ranks, the caller's from then on.
+   *
+   * @param operation that the data carry the signature of
+   * @param part bytes in the signature, the same on all ranks
+   * @param steps each begins once this rank's part of the one before has ended
+   * @param messages that are under way at once, at most of all ranks
+   */
+  public KernelPlan plan(Operation operation, long part, List<List<Message>> steps, int messages) {
+    return this.messages.plan(operation, part, steps, messages);
+  }
+
+  /** The ranks of each host; hosts by their lowest rank. */
+  public List<List<Integer>> hosts() {
+    return ranks.spread().ranks();
+  }
+
+  /**
+   * True if NCCL_ALGO allows an operation to go hierarchically between hosts.
+   *
+   * @param asked true if it has to name that way
+   */
+  public boolean goesHierarchically(Operation operation, boolean asked) {
+    return asked
+        ? rules.filter.demands(operation, Algorithm.HIERARCHICAL)
+        : rules.filter.allowsByAny(operation, Algorithm.HIERARCHICAL);
+  }
+
+  /** As {@link CommunicatorProfile#messages}. */
+  public double predictMessages(int near, long nearBytes, int far, long farBytes) {
+    return ranks.messages(near, nearBytes, far, farBytes);
   }
 
   /** The plan of an operation over connections, on the launch's own buffers. */

@@ -99,9 +99,14 @@ public final class AlgorithmFilter {
     return allows(operation, algorithm, algorithm.protocol());
   }
 
+  /** True if an algorithm is allowed for an operation, by whatever protocol. */
+  public boolean allowsByAny(Operation operation, Algorithm algorithm) {
+    return algorithms.of(operation.scope()).allows(algorithm.label());
+  }
+
   /** True if a way over connections is allowed for an operation. */
   public boolean allows(Operation operation, Algorithm algorithm, Protocol protocol) {
-    return algorithms.of(operation.scope()).allows(algorithm.label())
+    return allowsByAny(operation, algorithm)
         && protocols.of(operation.scope()).allows(protocol.label());
   }
 

@@ -41,6 +41,11 @@ public record HostGrid(int[] ranks, int locals, int host, int index) {
     return ranks.length / locals;
   }
 
+  /** The rank of a host with a number on it. */
+  public int at(int ofHost, int number) {
+    return ranks[ofHost * locals + number];
+  }
+
   /** The rank so many places before this one along the rail and within the host. */
   public int before(int alongRail, int within) {
     int h = Math.floorMod(host - alongRail, hosts());

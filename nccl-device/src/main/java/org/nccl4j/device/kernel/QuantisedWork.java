@@ -8,16 +8,32 @@ import org.nccl4j.device.HotPath;
  * A rank's own share of the work of a quantised sum, on its own memory: between such steps, copies
  * bring the parts to the ranks.
  *
+ * @param index the rank's part
+ * @param copies of the elements that {@link Step#QUANTISE} adds first
  * @param residual float32 for each element of all parts; null for none. {@link Step#QUANTISE} adds
  *     it to the elements and keeps the errors there; {@link Step#SUM_AND_QUANTISE} adds the errors
  *     of the sum of the rank's part
  * @param mostBlocks that its kernel may have on a GPU; 0 for no limit
  */
 public record QuantisedWork(
-    Step step, Parts parts, int rank, DeviceMemory residual, int mostBlocks) {
+    Step step, Parts parts, int index, Copies copies, DeviceMemory residual, int mostBlocks) {
+  /**
+   * Copies of the elements of all parts, one after the other in the send buffer.
+   *
+   * @param number at least 1
+   * @param stride bytes from the start of one to that of the next
+   */
+  public record Copies(int number, long stride) {
+    /** The elements alone. */
+    public static final Copies ONE = new Copies(1, 0);
+  }
+
   /** A step. */
   public enum Step {
-    /** Makes all parts (receive buffer) from elements (send buffer). */
+    /**
+     * Makes all parts (receive buffer) from elements (send buffer); of several copies from their
+     * sum in float32, in their order.
+     */
     QUANTISE,
     /**
      * Adds the copies of the rank's part (send) in float32, in their order, to elements (receive).
@@ -39,19 +55,13 @@ public record QuantisedWork(
    * @param type of the elements: {@link #hasType}
    * @param format of the codes: FLOAT8_E4M3 or INT8
    * @param block elements that share a scale
-   * @param averages true if the sum is divided by the number of ranks
+   * @param divisor of the sum: 1 for a sum, else the number of ranks whose mean it becomes
    * @param nParts the number of parts
    * @param part elements of a part; the last parts may have fewer, or none
    * @param count elements of all parts
    */
   public record Parts(
-      DataType type,
-      DataType format,
-      int block,
-      boolean averages,
-      int nParts,
-      long part,
-      long count) {
+      DataType type, DataType format, int block, int divisor, int nParts, long part, long count) {
     /** Bytes of a scale. */
     public static final int SCALE_BYTES = Float.BYTES;
 
@@ -125,7 +135,7 @@ public record QuantisedWork(
     /** Tells calls apart whose codes and scales have the same bytes. */
     private int kind() {
       int ofFormat = format == DataType.INT8 ? TYPES : 0;
-      return (ofFormat + type.ordinal()) * 2 + (averages ? 1 : 0);
+      return (ofFormat + type.ordinal()) * 2 + (divisor > 1 ? 1 : 0);
     }
 
     /** Returns the elements of one part. */
@@ -141,14 +151,16 @@ public record QuantisedWork(
 
   /** Returns the bytes of the send buffer. */
   public long sendBytes() {
-    return step == Step.QUANTISE ? elementBytes(parts.count()) : parts.nParts() * parts.bytes();
+    return step == Step.QUANTISE
+        ? (copies.number() - 1) * copies.stride() + elementBytes(parts.count())
+        : parts.nParts() * parts.bytes();
   }
 
   /** Returns the bytes of the receive buffer. */
   public long recvBytes() {
     return switch (step) {
       case QUANTISE -> parts.nParts() * parts.bytes();
-      case SUM -> elementBytes(parts.elements(rank));
+      case SUM -> elementBytes(parts.elements(index));
       case SUM_AND_QUANTISE -> parts.bytes();
       case DEQUANTISE -> elementBytes(parts.count());
     };

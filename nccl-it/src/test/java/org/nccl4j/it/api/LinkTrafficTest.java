@@ -28,7 +28,7 @@ class LinkTrafficTest {
   private static final int TIMES = 5;
   private static final long PATIENCE_NANOS = 300_000_000_000L;
 
-  private static Map<Integer, Long> sent(String communicator, int rank, String transport) {
+  static Map<Integer, Long> sent(String communicator, int rank, String transport) {
     return FlightReader.ofProcess(ProcessHandle.current().pid()).stream()
         .filter(each -> each.name().startsWith(communicator) && each.rank() == rank)
         .map(RankReport::links)
@@ -37,7 +37,7 @@ class LinkTrafficTest {
         .collect(Collectors.toMap(Traffic::peer, Traffic::bytes));
   }
 
-  private static void until(BooleanSupplier so) {
+  static void until(BooleanSupplier so) {
     long end = System.nanoTime() + PATIENCE_NANOS;
     while (!so.getAsBoolean() && System.nanoTime() < end) {
       Thread.yield();

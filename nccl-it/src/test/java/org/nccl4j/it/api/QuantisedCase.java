@@ -5,7 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.List;
 import java.util.Random;
+import java.util.function.Function;
+import java.util.stream.IntStream;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.device.DataType;
@@ -114,31 +117,48 @@ record QuantisedCase(
   record Expected(float[] values, double[] sums, double[] errors) {}
 
   Expected expected(float[][] data) {
+    return expected(data, IntStream.range(0, data.length).mapToObj(List::of).toList());
+  }
+
+  /**
+   * The same where ranks add their elements before they are quantised.
+   *
+   * @param together the ranks that do so, in their order: those of each host
+   */
+  Expected expected(float[][] data, List<List<Integer>> together) {
     int n = data.length;
     int whole = whole(n);
     Expected expected = new Expected(new float[whole], new double[whole], new double[whole]);
     for (int begin = 0; begin < whole; begin += part(n)) {
       int end = Math.min(whole, begin + part(n));
       for (int first = begin; first < end; first += block) {
-        expect(data, expected, first, Math.min(end, first + block));
+        expect(data, together, expected, first, Math.min(end, first + block));
       }
     }
     return expected;
   }
 
-  private void expect(float[][] data, Expected expected, int first, int end) {
+  private void expect(
+      float[][] data, List<List<Integer>> together, Expected expected, int first, int end) {
     int n = data.length;
     float[] sum = expected.values;
     int divisor = op == RedOp.AVG ? n : 1;
-    for (int rank = 0; rank < n; rank++) {
-      float[] values = data[rank].clone();
+    for (int group = 0; group < together.size(); group++) {
+      float[] values = new float[data[0].length];
+      for (int i = first; i < end; i++) {
+        for (int member = 0; member < together.get(group).size(); member++) {
+          float own = data[together.get(group).get(member)][i];
+          values[i] = member == 0 ? own : values[i] + own;
+          expected.sums[i] += (double) own / divisor;
+          // The roundings of sums in float32, of which each is a 2^24th.
+          expected.errors[i] += n * Math.abs(own) * 0x1p-23 / divisor;
+        }
+      }
+      float[] before = values.clone();
       double greatest = quantise(values, first, end);
       for (int i = first; i < end; i++) {
-        sum[i] = rank == 0 ? values[i] : sum[i] + values[i];
-        expected.sums[i] += (double) data[rank][i] / divisor;
-        // And the roundings of sums in float32, of which each is a 2^24th.
-        expected.errors[i] +=
-            (error(data[rank][i], greatest) + n * Math.abs(data[rank][i]) * 0x1p-23) / divisor;
+        sum[i] = group == 0 ? values[i] : sum[i] + values[i];
+        expected.errors[i] += error(before[i], greatest) / divisor;
       }
     }
     for (int i = first; i < end; i++) {
@@ -159,6 +179,12 @@ record QuantisedCase(
 
   /** Calls it with data of all kinds and compares. */
   void check(Communicator comm, DeviceStream stream, long seed) {
+    check(comm, stream, seed, this::expected);
+  }
+
+  /** Calls it with data of all kinds and compares with what is expected of all ranks' data. */
+  void check(
+      Communicator comm, DeviceStream stream, long seed, Function<float[][], Expected> expected) {
     int n = comm.nRanks();
     float[][] data = new float[n][];
     for (int rank = 0; rank < n; rank++) {
@@ -171,13 +197,13 @@ record QuantisedCase(
       recv.fill((byte) 0x5a);
       call(quantised, send, recv, stream);
       stream.synchronize();
-      compare(comm, expected(data), floats(recv));
+      compare(comm, expected.apply(data), floats(recv));
       // In place, and by plans and memories that are there.
       int own = operation == Operation.ALL_REDUCE ? 0 : comm.rank() * count;
       DeviceMemory part = send.slice((long) own * type.bytes(), (long) count * type.bytes());
       call(quantised, send, part, stream);
       stream.synchronize();
-      compare(comm, expected(data), floats(part));
+      compare(comm, expected.apply(data), floats(part));
     }
   }
 

@@ -384,6 +384,7 @@ class QuantisedSumsTest {
     }
   }
 
+  /** Calls it with the same data and errors of its own, and looks at the mean result. */
   static void repeat(QuantisedCase each, Communicator comm, DeviceStream stream, int calls) {
     int n = comm.nRanks();
     float[][] data = new float[n][];

@@ -40,19 +40,30 @@ final class FakeExpertRanks {
 
   /**
    * Arguments: "create" to create the exchange alone and print errors; "hosts" for an exchange
-   * alone whose ranks are on several hosts; "drop" for graphs that are not launched; "grow" for
-   * quantised sums alone; or none.
+   * alone whose ranks are on several hosts; "pairs" for quantised sums of two ranks a host; "drop"
+   * for graphs that are not launched; "grow" for quantised sums alone; or none.
    */
   public static void main(String[] arguments) throws Exception {
     boolean onHosts = List.of(arguments).contains("hosts");
+    boolean inPairs = List.of(arguments).contains("pairs");
     List<Communicator> ranks =
-        onHosts ? onHosts() : Communicator.initAll(List.copyOf(Devices.cuda().list()));
+        onHosts || inPairs
+            ? onHosts(inPairs ? 2 : 1)
+            : Communicator.initAll(List.copyOf(Devices.cuda().list()));
     ranks.get(0).device().allocate(MARK_BYTES).close();
     List<Thread> threads = new ArrayList<>();
     for (Communicator rank : ranks) {
       Runnable all = onHosts ? () -> exchange(rank) : () -> launch(rank);
       Map<String, Runnable> alone =
-          Map.of("create", () -> create(rank), "drop", () -> drop(rank), "grow", () -> grow(rank));
+          Map.of(
+              "create",
+              () -> create(rank),
+              "drop",
+              () -> drop(rank),
+              "grow",
+              () -> grow(rank),
+              "pairs",
+              () -> sum(rank));
       String first = arguments.length == 0 ? "" : arguments[0];
       threads.add(new Thread(alone.getOrDefault(first, all)));
     }
@@ -69,7 +80,7 @@ final class FakeExpertRanks {
     ranks.forEach(Communicator::close);
   }
 
-  private static List<Communicator> onHosts() {
+  private static List<Communicator> onHosts(int ofHost) {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .with("NCCL_SOCKET_IFNAME", "lo")
@@ -78,9 +89,8 @@ final class FakeExpertRanks {
     UniqueId id = UniqueId.create(config);
     List<CompletableFuture<Communicator>> joining = new ArrayList<>();
     for (int rank = 0; rank < devices.size(); rank++) {
-      joining.add(
-          Communicator.initRankAsync(
-              devices.size(), id, rank, devices.get(rank), config.with("NCCL_HOSTID", "" + rank)));
+      CommunicatorConfig own = config.with("NCCL_HOSTID", "" + rank / ofHost);
+      joining.add(Communicator.initRankAsync(devices.size(), id, rank, devices.get(rank), own));
     }
     return joining.stream().map(CompletableFuture::join).toList();
   }
@@ -144,6 +154,20 @@ final class FakeExpertRanks {
       exchange.dispatch(data, experts, experts, 7, stream);
       exchange.combine(exchange.received(), data, stream);
       exchange.beginDispatch(data, experts, experts, 7, stream).receive(stream);
+      stream.synchronize();
+    }
+  }
+
+  private static void sum(Communicator comm) {
+    Communicator quantised =
+        comm.withOptions(
+            CallOptions.defaults()
+                .withAlgorithm("Hierarchical")
+                .withQuantisation(DataType.FLOAT8_E4M3, 32));
+    try (DeviceStream stream = comm.device().createStream();
+        DeviceMemory data = comm.device().allocate(8L * COUNT)) {
+      quantised.allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.AVG, stream);
+      quantised.reduceScatter(data, data, COUNT / 4, DataType.BFLOAT16, RedOp.SUM, stream);
       stream.synchronize();
     }
   }

@@ -67,6 +67,47 @@ class FakeExpertsTest {
     }
   }
 
+  /** Plain within a host, quantised between hosts; the kernels are those of one host. */
+  @Test
+  void quantisedSumsOfPairsOfRanksGoHierarchically() throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    Ran ran =
+        FakeGpuProcess.in(folder)
+            .run(
+                Map.of("NCCL_NVLS_ENABLE", "0", "FAKECUDA_DEVICES", "4"),
+                FakeExpertRanks.class,
+                "pairs");
+    long first = bytes(DataType.FLOAT32, 4, 4);
+    long second = bytes(DataType.BFLOAT16, 1, 4);
+    for (int rank = 0; rank < 4; rank++) {
+      String prefix = "rank %d: ".formatted(rank);
+      assertEquals(
+          List.of(
+              "alltoall of 8192 uint8, 8192 bytes",
+              "quantise of 2048 float, 8192 bytes",
+              "alltoall of %1$d uint8, %1$d bytes".formatted(first),
+              "quantised_sum of 1024 float, 4096 bytes",
+              "all_gather of %1$d uint8, %1$d bytes".formatted(first),
+              "dequantise of 4096 float, 16384 bytes",
+              "alltoall of 4096 uint8, 4096 bytes",
+              "quantise of 2048 bfloat16, 4096 bytes",
+              "alltoall of %1$d uint8, %1$d bytes".formatted(second),
+              "quantised_sum of 1024 bfloat16, 2048 bytes"),
+          ran.output()
+              .lines()
+              .filter(line -> line.startsWith(prefix))
+              .map(line -> line.substring(prefix.length()))
+              .toList(),
+          ran.output());
+    }
+  }
+
+  private static long bytes(DataType type, int divisor, int parts) {
+    return new QuantisedWork.Parts(
+            type, DataType.FLOAT8_E4M3, 32, divisor, parts, 4096 / parts, 4096)
+        .bytes();
+  }
+
   /** The graph's two memories are kept, and the two that no graph knows are not. */
   @Test
   void quantisedSumsKeepTheMemoryOfGraphsAlone() throws Exception {
@@ -163,7 +204,8 @@ class FakeExpertsTest {
 
   /** Bytes of a part of some elements on two ranks. */
   private static long part(DataType type, boolean averages, int count) {
-    return new QuantisedWork.Parts(type, DataType.FLOAT8_E4M3, 32, averages, 2, count / 2, count)
+    return new QuantisedWork.Parts(
+            type, DataType.FLOAT8_E4M3, 32, averages ? 2 : 1, 2, count / 2, count)
         .bytes();
   }
 }

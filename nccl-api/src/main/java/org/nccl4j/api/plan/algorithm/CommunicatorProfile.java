@@ -120,6 +120,18 @@ public record CommunicatorProfile(
     facts.costs();
   }
 
+  /**
+   * Predicted microseconds of messages that all ranks of several hosts exchange at once.
+   *
+   * @param near messages of a rank to its own host
+   * @param nearBytes of these
+   * @param far messages of a rank to other hosts
+   * @param farBytes of those of all ranks of a host
+   */
+  public double messages(int near, long nearBytes, int far, long farBytes) {
+    return RailCosts.messages(kind, topology, near, nearBytes, far, farBytes);
+  }
+
   /** The costs of all algorithms but NVLS. */
   public CostModel costs() {
     return costs(null, Optional.empty());

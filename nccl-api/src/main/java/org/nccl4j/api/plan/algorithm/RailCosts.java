@@ -111,9 +111,28 @@ record RailCosts(
         : exchange(byRails, bytes);
   }
 
+  private static Figures figures(Device.Kind kind, Optional<CommTopology> topology) {
+    return kind == Device.Kind.HOST
+        ? Figures.HOST
+        : topology.map(Figures.GPU::on).orElse(Figures.GPU);
+  }
+
+  /** As {@link CommunicatorProfile#messages}. */
+  static double messages(
+      Device.Kind kind,
+      Optional<CommTopology> topology,
+      int near,
+      long nearBytes,
+      int far,
+      long farBytes) {
+    Figures of = figures(kind, topology);
+    return (far == 0 ? 0 : of.flight + far * of.message + farBytes / (of.network * 1e3))
+        + near * of.hop
+        + nearBytes / (of.memory * 1e3);
+  }
+
   private double exchange(boolean byRails, long bytes) {
-    Figures of =
-        kind == Device.Kind.HOST ? Figures.HOST : topology.map(Figures.GPU::on).orElse(Figures.GPU);
+    Figures of = figures(kind, topology);
     int most = spread.mostRanks();
     int fewest = spread.fewestRanks();
     int others = spread.hosts() - 1;

@@ -33,11 +33,14 @@ public final class QuantisedPlans {
         .putLong(QuantiseArguments.PART, parts.part())
         .putLong(QuantiseArguments.PART_BYTES, parts.bytes())
         .putLong(QuantiseArguments.BLOCKS, parts.blocks())
+        .putLong(QuantiseArguments.COPY_BYTES, work.copies().stride())
         .putInt(QuantiseArguments.N_PARTS, parts.nParts())
         .putInt(QuantiseArguments.BLOCK, parts.block())
         .putInt(QuantiseArguments.INT8, parts.format() == DataType.INT8 ? 1 : 0)
-        .putInt(QuantiseArguments.AVERAGES, parts.averages() ? 1 : 0)
-        .putInt(QuantiseArguments.QUANTISES, work.step() == Step.SUM_AND_QUANTISE ? 1 : 0);
+        .putInt(QuantiseArguments.DIVISOR, parts.divisor())
+        .putInt(QuantiseArguments.QUANTISES, work.step() == Step.SUM_AND_QUANTISE ? 1 : 0)
+        .putInt(QuantiseArguments.INDEX, work.index())
+        .putInt(QuantiseArguments.COPIES, work.copies().number());
     boolean ofAll = work.step() == Step.QUANTISE || work.step() == Step.DEQUANTISE;
     return new CudaKernelPlan(
         context,

@@ -70,7 +70,14 @@ public final class BlockQuantiser {
       for (long at = 0; at < inPart; at += parts.block()) {
         int count = (int) Math.min(parts.block(), inPart - at);
         long element = part * parts.part() + at;
-        load(elements, element, values, count);
+        load(elements, element * parts.type().bytes(), values, count);
+        for (int copy = 1; copy < work.copies().number(); copy++) {
+          long place = copy * work.copies().stride() + element * parts.type().bytes();
+          load(elements, place, old, count);
+          for (int i = 0; i < count; i++) {
+            values[i] += old[i];
+          }
+        }
         if (residual != null) {
           read(residual, element * Float.BYTES, old, count);
           for (int i = 0; i < count; i++) {
@@ -136,7 +143,7 @@ public final class BlockQuantiser {
 
   @HotPath
   private void sum(HostMemory wire, HostMemory to, boolean quantises) {
-    long inPart = parts.elements(work.rank());
+    long inPart = parts.elements(work.index());
     for (long at = 0; at < inPart; at += parts.block()) {
       int count = (int) Math.min(parts.block(), inPart - at);
       float scale = readBlock(wire, 0, at, count);
@@ -149,9 +156,9 @@ public final class BlockQuantiser {
           values[i] += numbers[codes[i] & 0xff] * scale;
         }
       }
-      if (parts.averages()) {
+      if (parts.divisor() > 1) {
         for (int i = 0; i < count; i++) {
-          values[i] /= parts.nParts();
+          values[i] /= parts.divisor();
         }
       }
       if (quantises) {
@@ -168,9 +175,9 @@ public final class BlockQuantiser {
   /** Adds the error of a block of the sum to this rank's own: it enters its next sum. */
   @HotPath
   private void keepErrorOfSum(long at, int count, float scale) {
-    long place = (work.rank() * parts.part() + at) * Float.BYTES;
+    long place = (work.index() * parts.part() + at) * Float.BYTES;
     read(residual, place, old, count);
-    int weight = parts.averages() ? parts.nParts() : 1;
+    int weight = parts.divisor();
     for (int i = 0; i < count; i++) {
       old[i] += weight * (values[i] - numbers[codes[i] & 0xff] * scale);
     }
@@ -203,12 +210,11 @@ public final class BlockQuantiser {
   }
 
   @HotPath
-  private void load(HostMemory from, long element, float[] to, int count) {
+  private void load(HostMemory from, long place, float[] to, int count) {
     if (shortFormat == null) {
-      read(from, element * Float.BYTES, to, count);
+      read(from, place, to, count);
       return;
     }
-    long place = element * Short.BYTES;
     int index = from.index(place);
     shorts.of(from.window(place), index).get(index / Short.BYTES, halves, 0, count);
     for (int i = 0; i < count; i++) {

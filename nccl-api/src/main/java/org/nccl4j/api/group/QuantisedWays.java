@@ -1,0 +1,244 @@
+package org.nccl4j.api.group;
+
+import java.util.List;
+import java.util.Locale;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.HostGrid;
+import org.nccl4j.device.kernel.QuantisedWork;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+
+/**
+ * The ways of one rank's quantised sums: all ranks exchange with all, or go hierarchically. The
+ * choice is by predicted times, which are the same on all ranks.
+ */
+final class QuantisedWays {
+  /** Of the host's steps of an all-reduce for each element, as measured; docs/benchmarks. */
+  private static final double HOST_NANOS = 9;
+
+  private static final double NANOS_PER_MICRO = 1000;
+
+  /** The steps of a reduce-scatter take this share of the time of those of an all-reduce. */
+  private static final double SCATTER_SHARE = 0.6;
+
+  /**
+   * Bytes of elements that a GPU's steps of an all-reduce go through in a microsecond, as measured
+   * on H100.
+   */
+  private static final double GPU_BYTES_PER_MICRO = 570_000;
+
+  /** Microseconds of a step of a GPU without elements. */
+  private static final double GPU_LAUNCH = 3;
+
+  private final QuantisedSums.How how;
+  private final int rank;
+  private final int nRanks;
+  private final boolean onHost;
+  private Planner planner;
+
+  QuantisedWays(QuantisedSums.How how, int rank, int nRanks, boolean onHost) {
+    this.how = how;
+    this.rank = rank;
+    this.nRanks = nRanks;
+    this.onHost = onHost;
+  }
+
+  /** Sets what predicts from now on. */
+  void attach(Planner newPlanner) {
+    planner = newPlanner;
+  }
+
+  /** Returns the layout of a call's parts. */
+  QuantisedWork.Parts parts(long shape, long count) {
+    boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
+    long blocks = (count + how.block() - 1) / how.block();
+    return new QuantisedWork.Parts(
+        CallShape.type(shape),
+        how.format(),
+        how.block(),
+        CallShape.op(shape) == RedOp.AVG ? nRanks : 1,
+        nRanks,
+        all ? (blocks + nRanks - 1) / nRanks * how.block() : count,
+        elements(shape, count));
+  }
+
+  private long elements(long shape, long count) {
+    return CallShape.operation(shape) == Operation.ALL_REDUCE ? count : count * nRanks;
+  }
+
+  private static long toAll() {
+    return CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
+  }
+
+  private static long gather() {
+    return CallShape.of(Operation.ALL_GATHER, DataType.UINT8, RedOp.SUM, 0);
+  }
+
+  /** The hierarchical way, where calls of a shape and count go by it; else null. */
+  HierarchicalSum way(long shape, long count) {
+    HierarchicalSum way = possibleWay(shape, count);
+    return way != null
+            && (planner.goesHierarchically(CallShape.operation(shape), /* asked= */ true)
+                || hierarchical(way, shape, count).sum() < flat(shape, count).sum())
+        ? way
+        : null;
+  }
+
+  /** The hierarchical way, where the ranks have it and NCCL_ALGO allows it; else null. */
+  private HierarchicalSum possibleWay(long shape, long count) {
+    Operation operation = CallShape.operation(shape);
+    return HostGrid.isGrid(planner.hosts())
+            && planner.goesHierarchically(operation, /* asked= */ false)
+        ? new HierarchicalSum(
+            HostGrid.of(planner.hosts(), rank),
+            parts(shape, count),
+            operation == Operation.REDUCE_SCATTER)
+        : null;
+  }
+
+  /** Returns the predicted microseconds of a call. */
+  double predict(long shape, long count) {
+    HierarchicalSum way = way(shape, count);
+    return way == null ? flat(shape, count).sum() : hierarchical(way, shape, count).sum();
+  }
+
+  /**
+   * Predicted microseconds of a call whose ranks exchange with all.
+   *
+   * @param toAll of the all-to-all
+   * @param gather of the all-gather; 0 where there is none
+   * @param own of the rank's own steps
+   */
+  private record Times(double toAll, double gather, double own) {
+    double sum() {
+      return toAll + gather + own;
+    }
+  }
+
+  private Times flat(long shape, long count) {
+    long bytes = parts(shape, count).bytes();
+    boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
+    return new Times(
+        planner.predict(toAll(), bytes),
+        all ? planner.predict(gather(), bytes) : 0,
+        own(shape, count));
+  }
+
+  /**
+   * Predicted microseconds of a call that goes hierarchically.
+   *
+   * @param own of the rank's own steps, and of launches
+   */
+  private record HierarchicalTimes(HierarchicalSum.Times messages, double own) {
+    double sum() {
+      return messages.sum() + own;
+    }
+  }
+
+  private HierarchicalTimes hierarchical(HierarchicalSum way, long shape, long count) {
+    double launches = onHost ? 0 : (way.scatters() ? 2 : 3) * GPU_LAUNCH;
+    return new HierarchicalTimes(way.times(planner), own(shape, count) + launches);
+  }
+
+  /** Predicted microseconds of the steps on a rank's own memory. */
+  private double own(long shape, long count) {
+    boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
+    long elements = elements(shape, count);
+    double passes = all ? 1 : SCATTER_SHARE;
+    return onHost
+        ? passes * elements * HOST_NANOS / NANOS_PER_MICRO
+        : passes * elements * CallShape.type(shape).bytes() / GPU_BYTES_PER_MICRO
+            + (all ? 2 + 1 : 2) * GPU_LAUNCH;
+  }
+
+  /** Returns the bytes and predicted time beside those of the plain operation, as lines to read. */
+  String explain(Operation operation, long count, DataType type) {
+    long shape = CallShape.of(operation, type, RedOp.SUM, 0);
+    Times flat = flat(shape, count);
+    HierarchicalSum way = way(shape, count);
+    double time = way == null ? flat.sum() : hierarchical(way, shape, count).sum();
+    double plain = planner.predict(shape, count);
+    boolean all = operation == Operation.ALL_REDUCE;
+    long others = nRanks - 1L;
+    long sent = (all ? 2 : 1) * others * parts(shape, count).bytes();
+    long plainSent = (all ? 2 * others * count / nRanks : others * count) * type.bytes();
+    String bytes =
+        planner.hosts().size() > 1
+            ? ""
+            : ": %d bytes from each rank, %d without".formatted(sent, plainSent);
+    return String.format(
+        Locale.ROOT,
+        "%s quantised as %s with a scale for every %d elements%s%n"
+            + "  all-to-all %.2f us%s, own steps %.2f us, together %.2f us as predicted;"
+            + " without %.2f us%n%s  %s%n",
+        operation.key(),
+        how.format().label(),
+        how.block(),
+        bytes,
+        flat.toAll,
+        all ? String.format(Locale.ROOT, ", all-gather %.2f us", flat.gather) : "",
+        flat.own,
+        flat.sum(),
+        plain,
+        planner.hosts().size() > 1 ? betweenHosts(shape, count) : "",
+        time < plain ? "it pays" : "it does not pay: call it without CallOptions.withQuantisation");
+  }
+
+  /** Returns what each host sends to others, by each way, as lines to read. */
+  private String betweenHosts(long shape, long count) {
+    HierarchicalSum possible = possibleWay(shape, count);
+    String text =
+        "  bytes from a host to others: %s by the all-to-all%s, %s without%n"
+            .formatted(
+                flatBytes(shape, count),
+                CallShape.operation(shape) == Operation.ALL_REDUCE ? " and the all-gather" : "",
+                plainBytes(shape, count));
+    if (possible == null) {
+      return text;
+    }
+    HierarchicalTimes times = hierarchical(possible, shape, count);
+    return text
+        + String.format(
+            Locale.ROOT,
+            "  hierarchically %d: within hosts %.2f us, between them %.2f us%s, own steps %.2f us,"
+                + " together %.2f us as predicted%n  chosen: %s%n",
+            possible.bytesBetweenHosts(),
+            times.messages.toOwners(),
+            times.messages.between(),
+            possible.scatters()
+                ? ""
+                : String.format(Locale.ROOT, ", within them %.2f us", times.messages.toAll()),
+            times.own,
+            times.sum(),
+            way(shape, count) == null ? "the all-to-all" : "hierarchically");
+  }
+
+  /** Bytes of the host that sends most: of an all-to-all by pairs or rails, and of a gather. */
+  private long flatBytes(long shape, long count) {
+    long part = parts(shape, count).bytes();
+    long most =
+        planner.hosts().stream().mapToLong(List::size).map(m -> m * (nRanks - m)).max().orElse(0);
+    return most * part + (CallShape.operation(shape) == Operation.ALL_REDUCE ? gathered(part) : 0);
+  }
+
+  /** Bytes that a host sends in an all-gather; by algorithms along the ranks those of a ring. */
+  private long gathered(long part) {
+    Algorithm by = planner.choice(Operation.ALL_GATHER, part, DataType.UINT8).algorithm();
+    return by == Algorithm.HIERARCHICAL
+        ? planner.hosts().get(0).size() * (planner.hosts().size() - 1L) * part
+        : (nRanks - 1L) * part;
+  }
+
+  /** Bytes that a host sends in the plain operation, likewise. */
+  private long plainBytes(long shape, long count) {
+    Operation operation = CallShape.operation(shape);
+    DataType type = CallShape.type(shape);
+    Algorithm by = planner.choice(operation, count, type).algorithm();
+    long of = by == Algorithm.HIERARCHICAL ? planner.hosts().size() : nRanks;
+    long once = (of - 1) * elements(shape, count) / of * type.bytes();
+    return operation == Operation.ALL_REDUCE ? 2 * once : once;
+  }
+}
