@@ -120,7 +120,7 @@ final class ExpertTables implements AutoCloseable {
    * everything that this rank has launched before.
    *
    * @return the tables, by rank
-   * @throws InvalidArgumentException for an expert that does not exist; then nothing is sent
+   * @throws InvalidArgumentException on all ranks, for an expert of one that does not exist
    * @throws InvalidUsageException on all ranks, if they are in dispatches of different exchanges
    */
   IntBuffer exchange(DeviceMemory experts, DeviceMemory factors, int count, DeviceStream stream) {
@@ -144,6 +144,7 @@ final class ExpertTables implements AutoCloseable {
     all.read(0, tables);
     IntBuffer received = tables.clear().asIntBuffer();
     checkExchanges(received);
+    checkExperts(received);
     return received;
   }
 
@@ -185,22 +186,30 @@ final class ExpertTables implements AutoCloseable {
     return weights;
   }
 
-  /** Reads expert numbers into a table, and refuses those that do not exist. */
+  /** Reads expert numbers into a table. */
   private void readExperts(DeviceMemory experts, int count) {
-    int entries = count * sizes.topK();
     ints.clear();
-    ints.putInt(count).limit((1 + entries) * Integer.BYTES);
+    ints.putInt(count).limit((1 + count * sizes.topK()) * Integer.BYTES);
     experts.read(0, ints);
     ints.flip();
-    for (int entry = 0; entry < entries; entry++) {
-      int expert = ints.getInt((1 + entry) * Integer.BYTES);
-      if (expert < -1 || expert >= sizes.experts()) {
-        throw new InvalidArgumentException(
-            ErrorId.ARGUMENT,
-            where
-                + "token %d has the expert %d as number %d of its experts"
-                    .formatted(entry / sizes.topK(), expert, entry % sizes.topK()),
-            "pass 0 to %d, or -1 for no expert".formatted(sizes.experts() - 1));
+  }
+
+  /** After the all-gather, so that no rank waits for one that throws. */
+  private void checkExperts(IntBuffer received) {
+    int words = words(sizes, weighted);
+    for (int rank = 0; rank < sizes.nRanks(); rank++) {
+      int table = rank * words;
+      int entries = received.get(table) * sizes.topK();
+      for (int entry = 0; entry < entries; entry++) {
+        int expert = received.get(table + 1 + entry);
+        if (expert < -1 || expert >= sizes.experts()) {
+          throw new InvalidArgumentException(
+              ErrorId.ARGUMENT,
+              where
+                  + "token %d of rank %d has the expert %d as number %d of its experts"
+                      .formatted(entry / sizes.topK(), rank, expert, entry % sizes.topK()),
+              "pass 0 to %d, or -1 for no expert".formatted(sizes.experts() - 1));
+        }
       }
     }
   }

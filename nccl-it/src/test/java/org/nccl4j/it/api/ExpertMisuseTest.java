@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.List;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
@@ -18,6 +20,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
@@ -25,7 +28,7 @@ import org.nccl4j.device.NcclException;
 @Timeout(600)
 class ExpertMisuseTest {
   private static final ExpertConfig SIZES =
-      new ExpertConfig(4, 8, 2, 4, DataType.FLOAT32, /* fp8= */ false);
+      new ExpertConfig(4, 8, 2, 6, DataType.FLOAT32, /* fp8= */ false);
 
   /** An exchange of a rank, and buffers for four tokens whose experts are all number 0. */
   private static final class Calls implements AutoCloseable {
@@ -33,7 +36,7 @@ class ExpertMisuseTest {
     final DeviceStream stream;
     final DeviceMemory tokens = Devices.host().allocate(4 * 32);
     final DeviceMemory experts = Devices.host().allocate(4 * 8);
-    final DeviceMemory outputs = Devices.host().allocate(16 * 32);
+    final DeviceMemory outputs = Devices.host().allocate(3 * 4 * 2 * 32);
 
     Calls(Communicator comm, DeviceStream stream) {
       this.exchange = comm.createExpertExchange(SIZES);
@@ -55,6 +58,20 @@ class ExpertMisuseTest {
 
     void combine() {
       exchange.combine(outputs, tokens, stream);
+    }
+
+    void setExpert(int token, int k, int expert) {
+      experts.write(
+          (long) (token * SIZES.topK() + k) * Integer.BYTES,
+          ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder()).putInt(0, expert));
+    }
+
+    /** All rows that the last dispatch has received. */
+    int rows() {
+      DeviceMemory offsets = exchange.offsets();
+      ByteBuffer last = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder());
+      offsets.read(offsets.size() - Integer.BYTES, last);
+      return last.getInt(0);
     }
 
     boolean isFreed() {
@@ -163,6 +180,40 @@ class ExpertMisuseTest {
               second.combine();
               first.dispatch();
               stream.synchronize();
+            }
+          });
+    }
+  }
+
+  /** Before, the other ranks waited for it until their deadline. */
+  @Test
+  void anExpertOfOneRankThatDoesNotExistIsAnErrorOfAllAndChangesNothing() throws Exception {
+    try (Ranks ranks = new Ranks(3)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (Calls calls = new Calls(comm, stream)) {
+              calls.dispatch();
+              stream.synchronize();
+              int rows = calls.rows();
+              if (comm.rank() == 1) {
+                calls.setExpert(2, 1, 6);
+              }
+              InvalidArgumentException e =
+                  assertThrows(InvalidArgumentException.class, calls::dispatch);
+              assertTrue(
+                  e.problem()
+                      .endsWith("token 2 of rank 1 has the expert 6 as number 1 of its experts"),
+                  e.problem());
+              assertEquals("pass 0 to 5, or -1 for no expert", e.remedy());
+              assertEquals(rows, calls.rows());
+              calls.combine();
+              if (comm.rank() == 1) {
+                calls.setExpert(2, 1, -1);
+              }
+              calls.dispatch();
+              calls.combine();
+              stream.synchronize();
+              assertEquals(comm.rank() == 0 ? rows - 1 : rows, calls.rows());
             }
           });
     }
