@@ -3,10 +3,12 @@ package org.nccl4j.it.perf;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.nccl4j.api.plan.algorithm.CostPoints;
@@ -27,9 +29,10 @@ import org.nccl4j.device.InvalidArgumentException;
  *
  * @param lines of the file
  * @param report what was measured, as lines to read
+ * @param notes on communicators that tried nothing
  * @param share of the calls' time that the trials have added
  */
-record LearnedTable(List<String> lines, List<String> report, double share) {
+record LearnedTable(List<String> lines, List<String> report, List<String> notes, double share) {
   /** Calls of a way at a size of which the median counts. */
   private static final int FEWEST = 3;
 
@@ -90,14 +93,36 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
       report.addAll(report(ranks, measured));
       lines.addAll(lines(ranks, predictions(these), measured));
     }
+    List<String> notes = notes(files);
     if (report.isEmpty()) {
       throw new InvalidArgumentException(
           ErrorId.FILE,
           "no algorithm has been measured %d times at one size, but %d times at most"
               .formatted(FEWEST, most),
-          "let the job run longer");
+          notes.isEmpty() ? "let the job run longer" : notes.get(0));
     }
-    return new LearnedTable(lines, report, share(merged));
+    return new LearnedTable(lines, report, notes, share(merged));
+  }
+
+  /** A line for each communicator whose ranks do not share a folder, and so tried nothing. */
+  private static List<String> notes(List<TrialTimes> files) {
+    Set<Long> tried = new HashSet<>();
+    for (TrialTimes file : files) {
+      if (file.samples().stream().anyMatch(sample -> !sample.chosen())) {
+        tried.add(file.communicator());
+      }
+    }
+    Set<Long> noted = new HashSet<>();
+    return files.stream()
+        .filter(file -> !file.missing().isEmpty() && !tried.contains(file.communicator()))
+        .filter(file -> noted.add(file.communicator()))
+        .map(
+            file ->
+                ("a communicator of %s ranks tried nothing, since its ranks %s did not use the folder of"
+                        + " others on their machine: name a folder in NCCL4J_TRIALS that all ranks of a"
+                        + " machine share, such as one of the machine that is mounted in its containers")
+                    .formatted(file.ranks(), file.missing()))
+        .toList();
   }
 
   /** Each call with the least of the ranks' times. */

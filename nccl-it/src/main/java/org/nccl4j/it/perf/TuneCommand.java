@@ -206,6 +206,7 @@ public final class TuneCommand implements Callable<Integer> {
     LearnedTable table = LearnedTable.of(TrialFile.readAll(trials));
     PrintWriter out = spec.commandLine().getOut();
     table.report().forEach(out::println);
+    table.notes().forEach(note -> out.println("# " + note));
     out.printf(
         Locale.ROOT, "# the trials took %.2f %% of the time of these calls%n", 100 * table.share());
     write(table.lines());

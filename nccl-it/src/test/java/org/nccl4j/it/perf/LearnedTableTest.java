@@ -36,7 +36,7 @@ class LearnedTableTest {
             RING, new TreeMap<>(Map.of(1024L, 5.0, 16384L, 20.0)),
             TREE, new TreeMap<>(Map.of(1024L, 6.0, 16384L, 24.0)),
             TWO_SHOT, new TreeMap<>(Map.of(1024L, 30.0)));
-    return new TrialTimes(7, "2", "host", rank == 0 ? predictions : Map.of(), samples);
+    return new TrialTimes(7, "2", "host", rank == 0 ? predictions : Map.of(), samples, List.of());
   }
 
   /** Ring, the choice, takes 20 us where 10 are predicted; tree 9 where 12 are. */
@@ -73,13 +73,36 @@ class LearnedTableTest {
       calls.add(new TrialTimes.Sample(0, call, /* chosen= */ true, inPlace, 4096, 5, 8));
     }
     TreeMap<Long, Double> predicted = new TreeMap<>(Map.of(1024L, 4.0));
-    TrialTimes file = new TrialTimes(7, "4", "NVIDIA H200", Map.of(inPlace, predicted), calls);
+    TrialTimes file =
+        new TrialTimes(7, "4", "NVIDIA H200", Map.of(inPlace, predicted), calls, List.of());
     LearnedTable table = LearnedTable.of(List.of(file));
     assertEquals("4 AllReduce DirectNVLS Simple 1024:6.40 4096:8.00", table.lines().get(3));
     assertEquals(
         List.of("4 ranks, AllReduce of 4096 bytes: DirectNVLS Simple 8.00 us (chosen)"),
         table.report());
     assertTrue(TunedTable.parse("learned", table.lines()).hasTimes("4"));
+  }
+
+  /** Of two communicators, one of which has a rank with another folder. */
+  @Test
+  void ranksWithoutTheFolderAreNamedWhereNothingWasTried() {
+    List<TrialTimes> files = new ArrayList<>(files(3));
+    List<TrialTimes.Sample> chosen =
+        files.get(0).samples().stream().filter(TrialTimes.Sample::chosen).toList();
+    files.add(new TrialTimes(7, "2", "host", Map.of(), List.of(), List.of(1)));
+    assertEquals(List.of(), LearnedTable.of(files).notes(), "it came later");
+    files.add(new TrialTimes(8, "4", "host", Map.of(), chosen, List.of(2, 3)));
+    files.add(new TrialTimes(8, "4", "host", Map.of(), chosen, List.of(0, 1)));
+    List<String> notes = LearnedTable.of(files).notes();
+    assertEquals(1, notes.size(), notes.toString());
+    assertTrue(notes.get(0).contains("4 ranks tried nothing"), notes.toString());
+    assertTrue(notes.get(0).contains("its ranks [2, 3] did not use"), notes.toString());
+
+    List<TrialTimes> few =
+        List.of(new TrialTimes(8, "4", "host", Map.of(), List.of(), List.of(2, 3)));
+    InvalidArgumentException e =
+        assertThrows(InvalidArgumentException.class, () -> LearnedTable.of(few));
+    assertEquals(notes.get(0), e.remedy());
   }
 
   @Test
@@ -124,7 +147,7 @@ class LearnedTableTest {
     var few = assertThrows(InvalidArgumentException.class, () -> LearnedTable.of(files(2)));
     assertTrue(few.problem().contains("2 times at most"), few.problem());
     List<TrialTimes> mixed = new ArrayList<>(files(3));
-    mixed.add(new TrialTimes(8, "2", "NVIDIA H200", Map.of(), List.of()));
+    mixed.add(new TrialTimes(8, "2", "NVIDIA H200", Map.of(), List.of(), List.of()));
     var other = assertThrows(InvalidArgumentException.class, () -> LearnedTable.of(mixed));
     assertTrue(other.problem().contains("host and NVIDIA H200"), other.problem());
   }

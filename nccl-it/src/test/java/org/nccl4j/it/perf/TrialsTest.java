@@ -21,6 +21,12 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -205,6 +211,70 @@ class TrialsTest {
             NcclException.class, () -> Communicator.initRank(2, id, 0, Devices.host(), trying()));
     assertTrue(error.problem().contains("different values of NCCL4J_TRIALS"), error.problem());
     assertThrows(CompletionException.class, other::join);
+  }
+
+  /** As in containers with a /tmp each: ranks of one machine that do not find each other. */
+  @Test
+  void ranksThatDoNotShareAFolderAreTold() {
+    List<String> lines = new CopyOnWriteArrayList<>();
+    Handler handler = new Lines(lines);
+    Logger logger = Logger.getLogger("org.nccl4j.TUNING");
+    logger.addHandler(handler);
+    try {
+      UniqueId id = UniqueId.create();
+      IntStream.range(0, 2)
+          .mapToObj(
+              rank ->
+                  CompletableFuture.runAsync(
+                      () -> callAlone(id, rank), task -> new Thread(task).start()))
+          .toList()
+          .forEach(CompletableFuture::join);
+    } finally {
+      logger.removeHandler(handler);
+    }
+    assertEquals(2, lines.size(), lines.toString());
+    for (int rank = 0; rank < 2; rank++) {
+      String other = "ranks [%d] are on this machine and do not use".formatted(1 - rank);
+      assertEquals(1, lines.stream().filter(line -> line.contains(other)).count(), lines::toString);
+      assertTrue(lines.get(rank).contains("tries no algorithms"), lines.get(rank));
+      assertTrue(lines.get(rank).contains("name a folder in NCCL4J_TRIALS that"), lines.get(rank));
+    }
+    Path table = folder.resolve("table");
+    assertEquals(0, run("tune", "--from", folder.resolve("0").toString(), table.toString()));
+    String note = "# a communicator of 2 ranks tried nothing, since its ranks [1] did not use";
+    assertTrue(out.toString().contains(note), out.toString());
+  }
+
+  private void callAlone(UniqueId id, int rank) {
+    String own = folder.resolve(Integer.toString(rank)).toString();
+    try (Communicator communicator =
+        Communicator.initRank(
+            2, id, rank, Devices.host(), CommunicatorConfig.defaults().with(TRIALS, own))) {
+      call(List.of(communicator), CALLS);
+    }
+  }
+
+  /** Keeps the warnings of a log. */
+  private static final class Lines extends Handler {
+    private static final SimpleFormatter FORMATTER = new SimpleFormatter();
+    private final List<String> lines;
+
+    Lines(List<String> lines) {
+      this.lines = lines;
+    }
+
+    @Override
+    public void publish(LogRecord line) {
+      if (line.getLevel().intValue() >= Level.WARNING.intValue()) {
+        lines.add(FORMATTER.formatMessage(line));
+      }
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {}
   }
 
   @Test

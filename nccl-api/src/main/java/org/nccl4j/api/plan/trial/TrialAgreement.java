@@ -9,6 +9,8 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Decisions on trials that are the same on all ranks of a communicator, in a file that all of them
@@ -85,9 +87,35 @@ final class TrialAgreement implements AutoCloseable {
     return decided == YES;
   }
 
-  private boolean isComplete() {
+  /** Ranks that have not joined: they are late, or have another folder of this name. */
+  List<Integer> missing() {
+    List<Integer> missing = new ArrayList<>();
+    for (int each = 0; each < nRanks; each++) {
+      if (!hasJoined(each)) {
+        missing.add(each);
+      }
+    }
+    return missing;
+  }
+
+  /** True for the first of the ranks that have joined, which speaks for them. */
+  boolean isFirst() {
+    for (int each = 0; each < rank; each++) {
+      if (hasJoined(each)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private boolean hasJoined(int each) {
+    return (int) WORDS.getAcquire(words, each * Integer.BYTES) != 0;
+  }
+
+  /** True once all ranks have joined. */
+  boolean isComplete() {
     for (int each = 0; !complete && each < nRanks; each++) {
-      if ((int) WORDS.getAcquire(words, each * Integer.BYTES) == 0) {
+      if (!hasJoined(each)) {
         return false;
       }
     }

@@ -13,6 +13,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.device.ErrorId;
@@ -26,23 +27,24 @@ import org.nccl4j.operation.Protocol;
  * A rank's file of measured calls, which grows while the job runs. Lines:
  *
  * <pre>
- *   nccl4j trials 2
+ *   nccl4j trials 3
  *   communicator 5f0c21 rank 0 of 4
  *   device NVIDIA H200
  *   predicted AllReduce RING LL 128:7.20 512:7.21
  *   chosen 0 398 AllReduce RING LL 4096 7.50:8.91
  *   tried 0 399 AllReduce TREE LL 4096 9.20:8.14
+ *   missing 2 3
  * </pre>
  *
  * <p>The ranks are as in a table of {@code ./nccl tune}: 2x4/Socket on several hosts. Of a measured
  * call: the number of its shape, its number among the calls of that shape, the collective,
  * algorithm and protocol, bytes of the whole data, and predicted and measured microseconds. Only
- * rank 0 writes predictions. A last line that is not whole is ignored: it is being written.
- * Algorithms have the names of {@link Algorithm}, since NVLS through slots and in place have one
- * label.
+ * rank 0 writes predictions. Missing are ranks of the machine that do not use this folder, for
+ * which nothing is tried. A last line that is not whole is ignored: it is being written. Algorithms
+ * have the names of {@link Algorithm}, since NVLS through slots and in place have one label.
  */
 public final class TrialFile {
-  private static final String VERSION = "nccl4j trials 2";
+  private static final String VERSION = "nccl4j trials 3";
   private static final String PREFIX = "trials-";
   private static final String SUFFIX = ".txt";
 
@@ -81,6 +83,11 @@ public final class TrialFile {
         sample.bytes(),
         sample.predicted(),
         sample.measured());
+  }
+
+  /** Ranks that do not use the folder; at least one. */
+  static String missing(List<Integer> ranks) {
+    return "missing " + ranks.stream().map(String::valueOf).collect(Collectors.joining(" "));
   }
 
   private static String text(TrialTimes.Way way) {
@@ -159,6 +166,7 @@ public final class TrialFile {
   static TrialTimes parse(String file, List<String> lines) {
     Map<TrialTimes.Way, TreeMap<Long, Double>> predictions = new LinkedHashMap<>();
     List<TrialTimes.Sample> samples = new ArrayList<>();
+    List<Integer> missing = new ArrayList<>();
     if (lines.size() < 3 || !lines.get(0).equals(VERSION)) {
       throw damaged(file, 1, "it does not begin with '%s'".formatted(VERSION));
     }
@@ -171,11 +179,16 @@ public final class TrialFile {
         switch (words[0]) {
           case "predicted" -> predictions.put(way(words, 1), points(words));
           case "chosen", "tried" -> samples.add(sample(words));
+          case "missing" -> {
+            for (int word = 1; word < words.length; word++) {
+              missing.add(Integer.parseInt(words[word]));
+            }
+          }
           default -> throw new IllegalArgumentException(words[0]);
         }
       }
       return new TrialTimes(
-          Long.parseUnsignedLong(whose[1], 16), whose[5], device, predictions, samples);
+          Long.parseUnsignedLong(whose[1], 16), whose[5], device, predictions, samples, missing);
     } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
       throw damaged(file, number, "it is not a line of a file of trials");
     }

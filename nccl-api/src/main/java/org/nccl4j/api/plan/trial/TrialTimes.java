@@ -15,13 +15,16 @@ import org.nccl4j.operation.Protocol;
  * @param device the name of the ranks' devices, as in a table of {@code ./nccl tune}
  * @param predictions microseconds by bytes of the whole data; rank 0's, empty of others
  * @param samples the measured calls
+ * @param missing ranks of the machine that do not use this rank's folder; empty if none lacks, or
+ *     if another rank tells of them
  */
 public record TrialTimes(
     long communicator,
     String ranks,
     String device,
     Map<Way, TreeMap<Long, Double>> predictions,
-    List<Sample> samples) {
+    List<Sample> samples,
+    List<Integer> missing) {
   /** An operation by an algorithm and a protocol. */
   public record Way(Operation operation, Algorithm algorithm, Protocol protocol) {
     /** Returns the way in the words of a table of {@code ./nccl tune}. */

@@ -15,6 +15,7 @@ import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -47,6 +48,11 @@ public final class Trials {
 
   /** Measured calls that may be under way; those beyond are not measured. */
   private static final int MOST_UNDER_WAY = 16;
+
+  /** Trials that ranks which have not joined prevent before that is told: they may be late. */
+  private static final int PREVENTED = 3;
+
+  private static final System.Logger LOG = DebugLog.of("TUNING");
 
   private static final long LEAST_PREDICTED_BYTES = 128;
   private static final long MOST_PREDICTED_BYTES = 4L << 30;
@@ -94,6 +100,9 @@ public final class Trials {
    * and on several machines.
    */
   private TrialAgreement agreement;
+
+  /** Trials that ranks which have not joined have prevented. */
+  private int prevented;
 
   private Planner planner;
   private Launcher launcher;
@@ -191,7 +200,27 @@ public final class Trials {
     }
     double spent = agreement.spent(called.number, called.budget.tried());
     boolean wanted = called.budget.allows(index, spent, called.calls + 1);
-    return agreement.decide(called.number, called.schedule.round(called.calls), wanted);
+    boolean due = agreement.decide(called.number, called.schedule.round(called.calls), wanted);
+    if (wanted && !due && !agreement.isComplete()) {
+      prevented++;
+      if (prevented == PREVENTED && agreement.isFirst()) {
+        tellMissing(agreement.missing());
+      }
+    }
+    return due;
+  }
+
+  private void tellMissing(List<Integer> missing) {
+    LOG.log(
+        System.Logger.Level.WARNING,
+        "{0} tries no algorithms: ranks {1} are on this machine and do not use this rank''s folder"
+            + " {2}, such as in containers with a file system each; name a folder in NCCL4J_TRIALS"
+            + " that all ranks of the machine share",
+        info.who(),
+        missing,
+        Path.of(folder).toAbsolutePath());
+    log.add(TrialFile.missing(missing));
+    log.write();
   }
 
   /**

@@ -175,10 +175,15 @@ class TrialAgreementTest {
   void ranksThatHaveNotAllJoinedTryNothing() throws IOException {
     TrialAgreement first = join(1, 0);
     assertFalse(first.decide(SHAPE, 0, true));
+    assertEquals(List.of(1, 2), first.missing());
     TrialAgreement second = join(1, 1);
+    assertEquals(List.of(2), first.missing());
+    assertTrue(first.isFirst());
+    assertFalse(second.isFirst());
     assertFalse(second.decide(SHAPE, 0, true));
     assertFalse(second.decide(SHAPE, 1, true));
     TrialAgreement third = join(1, 2);
+    assertEquals(List.of(), second.missing());
     assertFalse(third.decide(SHAPE, 1, true), "it was decided");
     assertTrue(third.decide(SHAPE, 2, true));
     assertTrue(first.decide(SHAPE, 2, false), "it was decided");

@@ -32,6 +32,7 @@ class TrialFileTest {
     List<String> lines = new ArrayList<>(TrialFile.header(-2, 1, "4", "NVIDIA H200"));
     lines.add(TrialFile.line(WAY, new TreeMap<>(Map.of(128L, 7.2, 512L, 7.21))));
     lines.add(TrialFile.line(SAMPLE));
+    lines.add(TrialFile.missing(List.of(2, 3)));
     return lines;
   }
 
@@ -77,7 +78,8 @@ class TrialFileTest {
             "4",
             "NVIDIA H200",
             Map.of(WAY, new TreeMap<>(Map.of(128L, 7.2, 512L, 7.21))),
-            List.of(SAMPLE)),
+            List.of(SAMPLE),
+            List.of(2, 3)),
         read);
   }
 
@@ -112,13 +114,14 @@ class TrialFileTest {
             "tried 3 499 AllReduce RINGO LL 4096 7:8",
             "tried 3 x AllReduce RING LL 4096 7:8",
             "predicted AllReduce RING LL",
+            "missing 1 x",
             "found 3")) {
       List<String> lines = lines();
       lines.add(bad);
       Path file = write(lines);
       var error =
           assertThrows(InvalidArgumentException.class, () -> TrialFile.readAll(folder), bad);
-      assertTrue(error.problem().startsWith(file + ", line 6:"), error.problem());
+      assertTrue(error.problem().startsWith(file + ", line 7:"), error.problem());
     }
     write(List.of("something else"));
     assertTrue(
