@@ -39,6 +39,7 @@ final class JfrRecorder {
 
   /** Ends them; also where the communicator goes on, such as after a suspension. */
   void close() {
+    operations.settle();
     hooks.remove(operations);
   }
 

@@ -7,6 +7,7 @@ import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.span.OperationSpan;
 import org.nccl4j.api.observe.span.SpanLog;
 import org.nccl4j.api.observe.span.SpanLogs;
+import org.nccl4j.api.observe.times.StreamTimes;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;
@@ -244,6 +245,11 @@ final class OperationEvents implements OperationHook {
           }
           observed.forEach(each -> each.add(span, ready, end));
         });
+  }
+
+  @Override
+  public void settle() {
+    times.settle();
   }
 
   @Override

@@ -24,6 +24,12 @@ public interface OperationHook extends AutoCloseable {
   /** An operation has been launched into a stream. */
   void launched(String what, long count, DataType type, int root, DeviceStream stream);
 
+  /**
+   * Waits, a second at most, until what this hook wants to know of the ends of operations is told
+   * to it for those that have ended. The communicator is being closed.
+   */
+  default void settle() {}
+
   /** There will be no more. */
   @Override
   default void close() {}

@@ -116,10 +116,14 @@ public final class OperationHooks implements AutoCloseable {
     }
   }
 
-  /** Removes all. */
+  /** Removes all, once the ends of operations have been told to them. */
   @Override
-  public synchronized void close() {
-    for (OperationHook hook : hooks) {
+  public void close() {
+    OperationHook[] all = hooks;
+    for (OperationHook hook : all) {
+      hook.settle();
+    }
+    for (OperationHook hook : all) {
       remove(hook);
     }
   }

@@ -1,0 +1,169 @@
+package org.nccl4j.api.observe.times;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InternalErrorException;
+
+/** A GPU that has only events, which its streams reach at once or when a test says so. */
+final class EventDevice extends Device {
+  /** Events that are not closed. */
+  final AtomicInteger events = new AtomicInteger();
+
+  /** Streams that were created, and those of them that are not closed. */
+  final AtomicInteger streams = new AtomicInteger();
+
+  final AtomicInteger openStreams = new AtomicInteger();
+
+  /** True once each call fails. */
+  volatile boolean failed;
+
+  private void check() {
+    if (failed) {
+      throw new InternalErrorException("the GPU is lost", "none");
+    }
+  }
+
+  /** An event that is reached once it was recorded, if its stream does not stand still. */
+  final class Event extends DeviceEvent {
+    private Stream stream;
+    private long nanos;
+    private boolean closed;
+
+    private Event() {
+      events.incrementAndGet();
+    }
+
+    @Override
+    public synchronized boolean isComplete() {
+      check();
+      return stream == null || !stream.standsStill;
+    }
+
+    @Override
+    public void synchronize() {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public double microsecondsSince(DeviceEvent earlier) {
+      return (nanos - ((Event) earlier).nanos) / 1000.0;
+    }
+
+    @Override
+    public synchronized void close() {
+      if (!closed) {
+        closed = true;
+        events.decrementAndGet();
+      }
+    }
+  }
+
+  /** A stream of events. */
+  final class Stream extends DeviceStream {
+    volatile boolean standsStill;
+
+    /** Runs before an event is recorded. */
+    Runnable before = () -> {};
+
+    Stream() {
+      super(null);
+      streams.incrementAndGet();
+      openStreams.incrementAndGet();
+    }
+
+    @Override
+    public Device device() {
+      return EventDevice.this;
+    }
+
+    @Override
+    public void record(DeviceEvent event) {
+      check();
+      before.run();
+      Event recorded = (Event) event;
+      synchronized (recorded) {
+        recorded.stream = this;
+        recorded.nanos = System.nanoTime();
+      }
+    }
+
+    @Override
+    public void launchHostFunction(Runnable function) {
+      throw new UnsupportedOperationException("it would keep the stream from going on");
+    }
+
+    @Override
+    public void synchronize() {}
+
+    @Override
+    public void synchronize(Duration patience) {}
+
+    @Override
+    public boolean isIdle() {
+      return !standsStill;
+    }
+
+    @Override
+    public void await(DeviceEvent event) {}
+
+    @Override
+    public void copy(DeviceMemory source, DeviceMemory target) {}
+
+    @Override
+    public void close() {
+      openStreams.decrementAndGet();
+    }
+  }
+
+  @Override
+  public Kind kind() {
+    return Kind.CUDA;
+  }
+
+  @Override
+  public int index() {
+    return 0;
+  }
+
+  @Override
+  public String name() {
+    return "a device of a test";
+  }
+
+  @Override
+  public DeviceMemory allocate(long bytes) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public DeviceMemory memAlloc(long bytes) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public DeviceMemory wrap(long address, long bytes) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public DeviceMemory wrap(ByteBuffer direct) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public Stream createStream() {
+    check();
+    return new Stream();
+  }
+
+  @Override
+  public Event createEvent() {
+    check();
+    return new Event();
+  }
+}
