@@ -2,8 +2,8 @@ package org.nccl4j.api.spi;
 
 /**
  * Receives the operations of one rank of a communicator, and the steps of its network connections.
- * Several threads call its methods at the same time: threads that launch, run operations, and carry
- * data. So the methods must be short and must not call operations.
+ * Several threads call its methods at the same time: threads that launch, run operations, take the
+ * times of a GPU, and carry data. So the methods must be short and must not call operations.
  */
 public interface Profiler extends AutoCloseable {
   /** Bit of the mask: operations when they are launched. */
@@ -33,9 +33,23 @@ public interface Profiler extends AutoCloseable {
   default void launched(Operation operation) {}
 
   /**
-   * Receives an operation that has ended, with everything before it in its stream; called only with
-   * {@link #ENDS}, and not for operations captured into a graph.
+   * Receives an operation that has ended, with everything before it in its stream, and when; called
+   * only with {@link #ENDS}, and not for operations captured into a graph. Calls {@link
+   * #ended(Operation)}, which is enough for a profiler that needs no time.
+   *
+   * <p>On the host device a thread that runs operations calls it at once, for the operations of a
+   * stream in their order. On a GPU one thread calls it for all communicators of the device, some
+   * milliseconds later, for the operations of a communicator in the order of their launches. What
+   * has ended when a communicator is closed is told before {@link #close}.
+   *
+   * @param nanos the time of the end by {@link System#nanoTime}; on a GPU to some microseconds, so
+   *     it may be a little before the launch of a short operation
    */
+  default void ended(Operation operation, long nanos) {
+    ended(operation);
+  }
+
+  /** Receives an operation that has ended, as {@link #ended(Operation, long)}. */
   default void ended(Operation operation) {}
 
   /**

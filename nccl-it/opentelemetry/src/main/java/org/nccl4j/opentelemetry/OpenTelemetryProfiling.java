@@ -24,9 +24,10 @@ import org.nccl4j.api.spi.ProfilerProvider;
  *       into a graph, or the communicator was closed first
  * </ul>
  *
- * <p>An operation costs a span and a host function in its stream, so sample the spans of programs
- * with many small operations. To turn it off, leave the artifact out, or name another profiler in
- * NCCL_PROFILER_PLUGIN.
+ * <p>An operation costs a span, and in its stream an event on a GPU and a host function on the host
+ * device, so sample the spans of programs with many small operations. On a GPU spans end some
+ * milliseconds after their operations, with the time of these. To turn it off, leave the artifact
+ * out, or name another profiler in NCCL_PROFILER_PLUGIN.
  */
 public final class OpenTelemetryProfiling implements ProfilerProvider {
   static final String TRACER = "org.nccl4j";

@@ -4,6 +4,8 @@ import io.opentelemetry.api.common.AttributeKey;
 import io.opentelemetry.api.common.Attributes;
 import io.opentelemetry.api.trace.Span;
 import io.opentelemetry.api.trace.Tracer;
+import java.time.Instant;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.api.spi.Profiler;
 
@@ -25,7 +27,15 @@ final class SpanProfiler implements Profiler {
   /** Spans that may be open at a time; a power of two. */
   static final int OPEN_SPANS = 4096;
 
-  private record Open(long number, Span span) {}
+  private static final long SECOND_NANOS = 1_000_000_000L;
+
+  /**
+   * The span of an operation that has not ended.
+   *
+   * @param epochNanos when it began, since 1970
+   * @param nanos the same by {@link System#nanoTime}
+   */
+  private record Open(long number, Span span, long epochNanos, long nanos) {}
 
   private final Tracer tracer;
   private final Attributes common;
@@ -44,6 +54,9 @@ final class SpanProfiler implements Profiler {
 
   @Override
   public void launched(Operation operation) {
+    long nanos = System.nanoTime();
+    Instant now = Instant.now();
+    long epochNanos = now.getEpochSecond() * SECOND_NANOS + now.getNano();
     Span span =
         tracer
             .spanBuilder("nccl " + operation.name())
@@ -53,20 +66,23 @@ final class SpanProfiler implements Profiler {
             .setAttribute(COUNT, operation.count())
             .setAttribute(BYTES, operation.bytes())
             .setAttribute(ROOT, (long) operation.root())
+            .setStartTimestamp(epochNanos, TimeUnit.NANOSECONDS)
             .startSpan();
     if (span.isRecording()) {
-      endUnseen(table.getAndSet(place(operation), new Open(operation.number(), span)));
+      Open open = new Open(operation.number(), span, epochNanos, nanos);
+      endUnseen(table.getAndSet(place(operation), open));
     }
   }
 
   @Override
-  public void ended(Operation operation) {
+  public void ended(Operation operation, long nanos) {
     int place = place(operation);
     Open open = table.get(place);
     if (open != null
         && open.number == operation.number()
         && table.compareAndSet(place, open, null)) {
-      open.span.end();
+      long took = Math.max(0, nanos - open.nanos);
+      open.span.end(open.epochNanos + took, TimeUnit.NANOSECONDS);
     }
   }
 

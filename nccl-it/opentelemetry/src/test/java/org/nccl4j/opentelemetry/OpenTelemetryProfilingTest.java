@@ -132,7 +132,7 @@ class OpenTelemetryProfilingTest {
     try (Profiler profiler = profiler()) {
       profiler.launched(operation(1));
       profiler.launched(operation(2));
-      profiler.ended(operation(2));
+      profiler.ended(operation(2), System.nanoTime());
     }
     assertEquals(
         List.of("1 unknown", "2 null"),
@@ -142,13 +142,35 @@ class OpenTelemetryProfilingTest {
             .toList());
   }
 
+  /** On GPUs ends are told some milliseconds later, and by another clock. */
+  @Test
+  void aSpanLastsFromLaunchToEnd() {
+    set(Sampler.alwaysOn());
+    long second = 1_000_000_000;
+    long before = System.nanoTime();
+    try (Profiler profiler = profiler()) {
+      profiler.launched(operation(1));
+      profiler.launched(operation(2));
+      profiler.ended(operation(1), before + second);
+      profiler.ended(operation(2), before - 1);
+    }
+    long launching = System.nanoTime() - before;
+    List<Long> lengths =
+        spans.getFinishedSpanItems().stream()
+            .map(span -> span.getEndEpochNanos() - span.getStartEpochNanos())
+            .toList();
+    assertTrue(lengths.get(0) <= second, lengths.toString());
+    assertTrue(lengths.get(0) >= Math.max(0, second - launching), lengths.toString());
+    assertEquals(0, lengths.get(1));
+  }
+
   @Test
   void aSpanEndsWhenItsPlaceIsNeeded() {
     set(Sampler.alwaysOn());
     Profiler profiler = profiler();
     profiler.launched(operation(1));
     profiler.launched(operation(1 + SpanProfiler.OPEN_SPANS));
-    profiler.ended(operation(1));
+    profiler.ended(operation(1), System.nanoTime());
     assertEquals(
         List.of("1 unknown"),
         spans.getFinishedSpanItems().stream().map(OpenTelemetryProfilingTest::end).toList());
@@ -160,7 +182,7 @@ class OpenTelemetryProfilingTest {
     set(Sampler.alwaysOff());
     try (Profiler profiler = profiler()) {
       profiler.launched(operation(1));
-      profiler.ended(operation(1));
+      profiler.ended(operation(1), System.nanoTime());
     }
     assertEquals(List.of(), spans.getFinishedSpanItems());
   }

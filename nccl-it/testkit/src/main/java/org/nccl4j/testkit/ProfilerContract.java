@@ -70,7 +70,7 @@ public abstract class ProfilerContract {
         profiler.launched(operation(n));
       }
       for (long n = 100; n >= 1; n--) {
-        profiler.ended(operation(n));
+        profiler.ended(operation(n), System.nanoTime());
       }
     }
   }
@@ -109,7 +109,7 @@ public abstract class ProfilerContract {
     try (Profiler second = open()) {
       first.close();
       second.launched(operation(1));
-      second.ended(operation(1));
+      second.ended(operation(1), System.nanoTime());
       second.stepped(step(1, true, 0, StepState.FILLED));
     }
   }
@@ -120,7 +120,7 @@ public abstract class ProfilerContract {
     profiler.stepped(step(1, true, 0, StepState.FILLED));
     profiler.stepped(step(1, true, 0, StepState.POSTED));
     profiler.close();
-    profiler.ended(operation(1));
+    profiler.ended(operation(1), System.nanoTime());
     profiler.stepped(step(1, true, 0, StepState.DONE));
     profiler.close();
   }

@@ -7,6 +7,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.observe.OperationHook;
+import org.nccl4j.api.observe.times.StreamTimes;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Profiler;
@@ -26,6 +27,10 @@ public final class Profilers implements OperationHook {
   private final List<Told> ofLaunches;
   private final List<Told> ofEnds;
   private final List<Told> ofSteps;
+
+  /** Null where no profiler wants ends. */
+  private final StreamTimes times;
+
   private long number;
   private volatile boolean closed;
 
@@ -34,6 +39,7 @@ public final class Profilers implements OperationHook {
     this.ofLaunches = wanting(Profiler.LAUNCHES);
     this.ofEnds = wanting(Profiler.ENDS);
     this.ofSteps = wanting(Profiler.PROXY_STEPS);
+    this.times = ofEnds.isEmpty() ? null : new StreamTimes();
   }
 
   private List<Told> wanting(int event) {
@@ -81,15 +87,26 @@ public final class Profilers implements OperationHook {
     Profiler.Operation operation =
         new Profiler.Operation(number, what, count, count * type.bytes(), root);
     ofLaunches.forEach(told -> told.tell(profiler -> profiler.launched(operation)));
-    if (!ofEnds.isEmpty() && !stream.isCapturing()) {
-      stream.launchHostFunction(
-          () -> ofEnds.forEach(told -> told.tell(profiler -> profiler.ended(operation))));
+    if (times != null && !stream.isCapturing()) {
+      times.add(
+          stream,
+          nanos -> ofEnds.forEach(told -> told.tell(profiler -> profiler.ended(operation, nanos))));
+    }
+  }
+
+  @Override
+  public void settle() {
+    if (times != null) {
+      times.settle();
     }
   }
 
   @Override
   public void close() {
     closed = true;
+    if (times != null) {
+      times.close();
+    }
     all.forEach(told -> told.tell(Profiler::close));
   }
 
