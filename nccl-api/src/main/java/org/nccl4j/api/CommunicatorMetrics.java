@@ -34,8 +34,10 @@ import org.nccl4j.device.Arguments;
  *   <li>{@code nccl4j.errors}: 1 once the communicator has failed
  * </ul>
  *
- * <p>From {@link #bindTo} to {@link #close} each operation is followed by a host function in its
- * stream; otherwise operations cost nothing more. Any thread may call any method.
+ * <p>From {@link #bindTo} to {@link #close} each operation is followed in its stream by an event on
+ * a GPU, whose time a thread takes some milliseconds later, and by a host function on the host
+ * device; otherwise operations cost nothing more. What has ended when the communicator is closed is
+ * counted before its close returns. Any thread may call any method.
  */
 @SuppressWarnings("exports")
 public final class CommunicatorMetrics implements MeterBinder, AutoCloseable {

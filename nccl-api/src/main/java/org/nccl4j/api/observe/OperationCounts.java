@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BiConsumer;
+import org.nccl4j.api.observe.times.StreamTimes;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 
@@ -14,7 +15,8 @@ public final class OperationCounts implements OperationHook {
    *
    * @param launched into streams
    * @param bytes of their counts
-   * @param ended those whose end was seen; without those that were captured into graphs
+   * @param ended those whose end was seen, on a GPU some milliseconds later; without those that
+   *     were captured into graphs
    * @param nanos sum of the times from launch to end
    */
   public record Count(LongAdder launched, LongAdder bytes, LongAdder ended, LongAdder nanos) {
@@ -25,6 +27,7 @@ public final class OperationCounts implements OperationHook {
 
   private final Map<String, Count> counts = new ConcurrentHashMap<>();
   private final BiConsumer<String, Count> onFirst;
+  private final StreamTimes times = new StreamTimes();
 
   /**
    * Nothing counted.
@@ -57,11 +60,22 @@ public final class OperationCounts implements OperationHook {
     of.bytes.add(count * type.bytes());
     if (!stream.isCapturing()) {
       long began = System.nanoTime();
-      stream.launchHostFunction(
-          () -> {
-            of.nanos.add(System.nanoTime() - began);
+      times.add(
+          stream,
+          end -> {
+            of.nanos.add(Math.max(0, end - began));
             of.ended.increment();
           });
     }
+  }
+
+  @Override
+  public void settle() {
+    times.settle();
+  }
+
+  @Override
+  public void close() {
+    times.close();
   }
 }
