@@ -15,7 +15,6 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.path.PeerStatus;
-import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -52,6 +51,16 @@ public final class PlanCommand implements Callable<Integer> {
     }
   }
 
+  /** Names of usual machines. */
+  static final class Machines extends ArrayList<String> {
+    private static final long serialVersionUID = 1L;
+
+    /** Called by picocli. */
+    Machines() {
+      super(MachineFile.NAMES);
+    }
+  }
+
   @Spec private CommandSpec spec;
 
   @Mixin private ModelOptions model;
@@ -61,7 +70,9 @@ public final class PlanCommand implements Callable<Integer> {
       paramLabel = "FILE",
       required = true,
       description =
-          "The topology file of one machine, as NCCL_TOPO_DUMP_FILE or nccl topo detect writes it.")
+          "The topology of one machine: a file, as NCCL_TOPO_DUMP_FILE or nccl topo detect writes it,"
+              + " or the name of a usual machine: ${COMPLETION-CANDIDATES}.",
+      completionCandidates = Machines.class)
   private Path machine;
 
   @Option(
@@ -192,7 +203,7 @@ public final class PlanCommand implements Callable<Integer> {
     ModelShape shape = model.shape();
     checkExperts(shape);
     try {
-      XmlElement system = TopologyXml.readSystem(machine);
+      XmlElement system = MachineFile.read(machine);
       ClusterOptions options = new ClusterOptions(settings.topology(), PeerStatus.ALLOWED, false);
       GroupCosts costs = new GroupCosts(system, options);
       Job job = job(shape, costs);
@@ -269,7 +280,7 @@ public final class PlanCommand implements Callable<Integer> {
   }
 
   private void print(Plan plan, PrintWriter out) throws IOException {
-    String name = String.valueOf(machine.getFileName());
+    String name = MachineFile.label(machine);
     if (svg != null) {
       Files.writeString(svg, PlanDrawing.of(plan, name, rows));
     }

@@ -14,11 +14,14 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.plan.Traffic.Axis;
 import org.nccl4j.operation.Algorithm;
@@ -323,6 +326,35 @@ class PlanTest {
     Path nowhere = directory.resolve("no/where.svg");
     assertEquals(1, run((line + MACHINE + " --batch 64 --svg " + nowhere).split(" ")));
     assertTrue(err.toString().contains("remedy: name a file in a folder"), err.toString());
+  }
+
+  /** In a clone and in the archive of {@code nccl dist}, in any folder. */
+  @ParameterizedTest
+  @ValueSource(strings = {"dgx-h100", "dgx-h100.xml"})
+  void usualMachinesHaveNames(String machine) {
+    String line = "plan --model gpt-7b --gpus 512 --machine ";
+    assertEquals(0, run((line + machine).split(" ")), err.toString());
+    String named = out.toString();
+    out.getBuffer().setLength(0);
+    assertEquals(0, run((line + MACHINE).split(" ")), err.toString());
+    assertEquals(out.toString(), named);
+    assertTrue(named.contains("512 GPUs, 8 a machine (dgx-h100.xml)"), named);
+  }
+
+  @Test
+  void allUsualMachinesAreThereAndNamedInErrors() throws IOException {
+    try (Stream<Path> files = Files.list(MACHINE.getParent())) {
+      List<String> names =
+          files.map(file -> file.getFileName().toString().replace(".xml", "")).sorted().toList();
+      assertEquals(names, MachineFile.NAMES.stream().sorted().toList());
+      names.forEach(name -> assertFalse(MachineFile.read(Path.of(name)).children().isEmpty()));
+    }
+    assertEquals(1, run("plan --model gpt-7b --gpus 8 --machine machines/dgx-h100.xml".split(" ")));
+    assertTrue(
+        err.toString().contains("machines/dgx-h100.xml cannot be read: there is no such file"),
+        err.toString());
+    String all = "or one of the machines " + String.join(", ", MachineFile.NAMES);
+    assertTrue(err.toString().contains(all), err.toString());
   }
 
   /** The help names the models that there are. */
