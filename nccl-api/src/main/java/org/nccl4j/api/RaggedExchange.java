@@ -273,8 +273,8 @@ public final class RaggedExchange implements AutoCloseable {
   /**
    * Reduces the parts of all ranks, and receives this rank's part of the result: at the begin of
    * {@link #received}. Then each of {@link #receivedCounts} is the number of its elements, so that
-   * an all-gather may take the first of them; {@link #receivedOffsets} has a zero for each rank, and
-   * behind them that number.
+   * an all-gather may take the first of them; {@link #receivedOffsets} has a zero for each rank,
+   * and behind them that number.
    *
    * <p>As {@link Communicator#reduceScatterV}, which it calls once the host has read the counts: so
    * the call waits for what its stream was given before, and for the other ranks, on GPUs too, and

@@ -8,6 +8,7 @@ import jdk.jfr.Event;
 import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
+import jdk.jfr.Period;
 import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 
@@ -26,6 +27,25 @@ final class Events {
   static boolean areRecorded() {
     return FlightRecorder.isInitialized();
   }
+
+  /** Has something called at the end of each chunk, and so before a recording is dumped or ends. */
+  static void callAtChunkEnds(Runnable called) {
+    FlightRecorder.addPeriodicEvent(ChunkEnd.class, called);
+  }
+
+  /** Has it called no more. */
+  static void callNoMore(Runnable called) {
+    FlightRecorder.removePeriodicEvent(called);
+  }
+
+  /** The end of a chunk. There are no such events, only calls. */
+  @Name("org.nccl4j.ChunkEnd")
+  @Label("End of a chunk")
+  @Description("Has nccl4j write the operations that have ended; there are no such events")
+  @Category("nccl4j")
+  @Period("endChunk")
+  @StackTrace(false)
+  static final class ChunkEnd extends Event {}
 
   /** A phase of a communicator's creation. */
   @Name("org.nccl4j.InitPhase")

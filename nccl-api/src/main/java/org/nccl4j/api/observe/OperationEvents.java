@@ -52,6 +52,9 @@ final class OperationEvents implements OperationHook {
   /** Where observers of the job collect spans. Written by the observer. */
   private volatile List<SpanLog> logs = List.of();
 
+  /** Called at the end of each chunk of a recording, which would else lack what has just ended. */
+  private final Runnable atChunkEnd = () -> times.tellReached();
+
   /** Time before the launch of the next operations that are told, or 0 where none is recorded. */
   private long beganNanos;
 
@@ -112,7 +115,7 @@ final class OperationEvents implements OperationHook {
         listening ? log.collectives() + (long) OTHERS.getOpaque(this) : log.launchedSoFar();
     long every = thinning.every();
     thinning.look(launched, nanos);
-    recorded = Events.areRecorded() && new Events.Operation().isEnabled();
+    record(Events.areRecorded() && new Events.Operation().isEnabled());
     logs = SpanLogs.of(job);
     boolean wanted = recorded || !logs.isEmpty();
     if (wanted != listening) {
@@ -128,6 +131,17 @@ final class OperationEvents implements OperationHook {
       }
     } else if (thinning.every() != every) {
       hooks.askAnew();
+    }
+  }
+
+  private void record(boolean wanted) {
+    if (wanted != recorded) {
+      recorded = wanted;
+      if (wanted) {
+        Events.callAtChunkEnds(atChunkEnd);
+      } else {
+        Events.callNoMore(atChunkEnd);
+      }
     }
   }
 
@@ -254,6 +268,7 @@ final class OperationEvents implements OperationHook {
 
   @Override
   public void close() {
+    record(false);
     times.close();
   }
 

@@ -9,9 +9,11 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.LongStream;
 import jdk.jfr.Event;
 import jdk.jfr.Name;
+import jdk.jfr.Period;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
@@ -23,6 +25,7 @@ import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.span.OperationSpan;
 import org.nccl4j.api.observe.span.RecordedRank;
 import org.nccl4j.api.observe.span.SpanLogs;
+import org.nccl4j.api.observe.times.EventDevice;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
@@ -263,6 +266,41 @@ class OperationEventsTest {
     long begin = System.nanoTime();
     while (System.nanoTime() - begin < RUN_NANOS) {
       Thread.onSpinWait();
+    }
+  }
+
+  @Name("org.nccl4j.test.Reached")
+  @Period("endChunk")
+  static final class Reached extends Event {}
+
+  @Name("org.nccl4j.test.Next")
+  @Period("endChunk")
+  static final class Next extends Event {}
+
+  /** On a GPU the times are taken by a thread, which comes some milliseconds later. */
+  @Test
+  void anOperationThatEndsJustBeforeTheRecordingIsInIt() throws Exception {
+    EventDevice gpu = new EventDevice();
+    EventDevice.Stream ofGpu = gpu.createStream();
+    ofGpu.standsStill = true;
+    AtomicInteger told = new AtomicInteger();
+    Runnable reached = () -> ofGpu.standsStill = false;
+    Runnable next = () -> told.addAndGet(gpu.asked.get());
+    start();
+    jdk.jfr.FlightRecorder.addPeriodicEvent(Reached.class, reached); // called in this order
+    try {
+      OperationEvents events = new OperationEvents(log, rank, hooks, 0, this);
+      events.look();
+      hooks.launching(1);
+      log.collective(SHAPE, 5);
+      hooks.tell("all_reduce", 5, DataType.INT8, 0, ofGpu);
+      jdk.jfr.FlightRecorder.addPeriodicEvent(Next.class, next);
+      assertEquals(1, recorded().size());
+      assertEquals(1, told.get());
+    } finally {
+      jdk.jfr.FlightRecorder.removePeriodicEvent(next);
+      jdk.jfr.FlightRecorder.removePeriodicEvent(reached);
+      ofGpu.close();
     }
   }
 

@@ -62,6 +62,9 @@ final class DeviceTimes {
   /** Events of points that were reached. */
   private final Queue<DeviceEvent> free = new ConcurrentLinkedQueue<>();
 
+  /** Looks at all points that have ended. Written by the thread. */
+  private volatile long looks;
+
   /** True while the thread may be parked for long. */
   private volatile boolean asleep;
 
@@ -116,6 +119,11 @@ final class DeviceTimes {
     }
   }
 
+  /** How many looks have ended; the second from now on begins after this call. */
+  long looks() {
+    return looks;
+  }
+
   /** Has the thread look at the points now. */
   void look() {
     LockSupport.unpark(thread);
@@ -140,6 +148,7 @@ final class DeviceTimes {
       busyNanos = System.nanoTime();
       while (!isOver()) {
         takeAll();
+        looks = looks + 1;
         park();
       }
     } catch (NcclException e) {

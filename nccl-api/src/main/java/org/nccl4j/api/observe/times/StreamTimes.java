@@ -87,9 +87,23 @@ public final class StreamTimes implements AutoCloseable {
   }
 
   /**
-   * Waits until all points have been told that streams have reached, a second at most. Not for the
-   * consumers of points.
+   * Waits until the points have been told that streams have reached by now, a second at most.
+   * Others may be left.
    */
+  public void tellReached() {
+    DeviceTimes taker = times;
+    if (taker != null && !taker.isOwn()) {
+      long whole = taker.looks() + 2; // one may be under way
+      Patience.until(() -> hasLooked(taker, whole), SETTLED);
+    }
+  }
+
+  private boolean hasLooked(DeviceTimes taker, long looks) {
+    taker.look();
+    return left || taker.looks() >= looks;
+  }
+
+  /** Waits until all points have been told, a second at most: streams are about to reach them. */
   public void settle() {
     DeviceTimes taker = times;
     if (taker != null && !taker.isOwn()) {

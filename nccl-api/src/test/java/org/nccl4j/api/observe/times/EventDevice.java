@@ -10,9 +10,12 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InternalErrorException;
 
 /** A GPU that has only events, which its streams reach at once or when a test says so. */
-final class EventDevice extends Device {
+public final class EventDevice extends Device {
   /** Events that are not closed. */
   final AtomicInteger events = new AtomicInteger();
+
+  /** Events of which the time was asked. */
+  public final AtomicInteger asked = new AtomicInteger();
 
   /** Streams that were created, and those of them that are not closed. */
   final AtomicInteger streams = new AtomicInteger();
@@ -29,7 +32,7 @@ final class EventDevice extends Device {
   }
 
   /** An event that is reached once it was recorded, if its stream does not stand still. */
-  final class Event extends DeviceEvent {
+  public final class Event extends DeviceEvent {
     private Stream stream;
     private long nanos;
     private boolean closed;
@@ -51,6 +54,7 @@ final class EventDevice extends Device {
 
     @Override
     public double microsecondsSince(DeviceEvent earlier) {
+      asked.incrementAndGet();
       return (nanos - ((Event) earlier).nanos) / 1000.0;
     }
 
@@ -64,8 +68,8 @@ final class EventDevice extends Device {
   }
 
   /** A stream of events. */
-  final class Stream extends DeviceStream {
-    volatile boolean standsStill;
+  public final class Stream extends DeviceStream {
+    public volatile boolean standsStill;
 
     /** Runs before an event is recorded. */
     Runnable before = () -> {};

@@ -119,6 +119,31 @@ class StreamTimesTest {
     awaitEnd();
   }
 
+  /** As at the end of a recording, while operations go on. */
+  @Test
+  void whatIsReachedIsToldThoughOthersAreNot() {
+    EventDevice.Stream still = device.createStream();
+    still.standsStill = true;
+    List<Integer> told = new CopyOnWriteArrayList<>();
+    try (StreamTimes times = new StreamTimes()) {
+      times.tellReached();
+      for (int round = 1; round <= 20; round++) {
+        int number = round;
+        times.add(stream, nanos -> told.add(number));
+        times.tellReached();
+        assertEquals(round, told.size());
+      }
+      times.add(still, nanos -> told.add(0));
+      times.tellReached();
+      assertEquals(20, told.size());
+      still.standsStill = false;
+      times.tellReached();
+      assertEquals(21, told.size());
+    }
+    still.close();
+    awaitEnd();
+  }
+
   /** Before, its event stayed for as long as the process. */
   @Test
   void theEventOfAPointThatComesAfterTheEndIsFreed() {
