@@ -273,7 +273,7 @@ class CostsBetweenHostsTest {
   private static final int COUNT = 64;
 
   /** More than four trials of an algorithm that is thought as fast take. */
-  private static final int CALLS = 900;
+  private static final int CALLS = 7500;
 
   /** Calls sums or all-to-alls, and checks every result. */
   private static void call(Communicator rank, int calls, boolean exchange) {
@@ -305,6 +305,11 @@ class CostsBetweenHostsTest {
     stream.close();
   }
 
+  /**
+   * Calls before a trial whose algorithm may take ten times as long, as they are predicted alike.
+   */
+  private static final int LEAST_CALLS = 1800;
+
   /** Nobody can share a file, and so each algorithm has its first trials alone. */
   @ParameterizedTest
   @CsvSource({"false, AllReduce", "true, AllToAll"})
@@ -331,6 +336,13 @@ class CostsBetweenHostsTest {
       for (TrialTimes.Sample sample : file.samples()) {
         tried.add(sample.way());
         assertEquals(operation, sample.way().operation().label());
+      }
+      long before = 0;
+      for (TrialTimes.Sample sample : file.samples()) {
+        if (!sample.chosen()) {
+          assertTrue(sample.call() - before >= LEAST_CALLS, file.toString());
+          before = sample.call();
+        }
       }
       Set<TrialTimes.Way> ways = new HashSet<>();
       file.samples().stream().filter(s -> !s.chosen()).forEach(s -> ways.add(s.way()));

@@ -26,6 +26,12 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   /** A tried algorithm may take so many times what is predicted before the share is passed. */
   static final double ERROR = 2;
 
+  /**
+   * The same on several machines, whose ranks cannot tell each other what trials have cost: a
+   * network may be slower than predicted by more, and no trial waits for that.
+   */
+  static final double ERROR_APART = 10;
+
   /** Slower ones, as predicted, are not worth a trial. */
   static final double MOST_TIMES = 3;
 
@@ -39,12 +45,22 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   static final int MOST_TRIED = 3;
 
   /**
-   * A schedule of a shape; without trials where a tuner demands an algorithm by the time 0, of
-   * which there is no share.
+   * A schedule of a shape for ranks of one machine. See {@link #of(List, double)}.
    *
    * @param allowed the chosen algorithm, then the others, the fastest first, as predicted
    */
   static TrialSchedule of(List<AlgorithmChoice> allowed) {
+    return of(allowed, ERROR);
+  }
+
+  /**
+   * A schedule of a shape; without trials where a tuner demands an algorithm by the time 0, of
+   * which there is no share.
+   *
+   * @param allowed the chosen algorithm, then the others, the fastest first, as predicted
+   * @param error times of what is predicted that trials may take within the share
+   */
+  static TrialSchedule of(List<AlgorithmChoice> allowed, double error) {
     double chosen = allowed.get(CHOSEN).microseconds();
     if (!(chosen > 0)) {
       return new TrialSchedule(1, List.of(allowed.get(CHOSEN)));
@@ -56,7 +72,7 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
             .toList();
     double slowest =
         choices.stream().mapToDouble(AlgorithmChoice::microseconds).max().orElse(chosen);
-    double extra = Math.max(1, ERROR * slowest / chosen - 1);
+    double extra = Math.max(1, error * slowest / chosen - 1);
     return new TrialSchedule((long) Math.ceil(extra / SHARE), choices);
   }
 

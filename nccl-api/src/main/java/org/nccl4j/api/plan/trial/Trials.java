@@ -290,7 +290,10 @@ public final class Trials {
       return null;
     }
     Planner.Basis basis = planner.basis(shape, send, recv, count);
-    TrialSchedule schedule = TrialSchedule.of(planner.choices(shape, count, basis));
+    TrialSchedule schedule =
+        TrialSchedule.of(
+            planner.choices(shape, count, basis),
+            of.together ? TrialSchedule.ERROR : TrialSchedule.ERROR_APART);
     return new Shape(shape, count, nShapes, schedule, basis);
   }
 
