@@ -13,9 +13,25 @@ import org.nccl4j.device.HotPath;
  * keep the value's class and so all classes of the application.
  */
 public final class PerThread<T> {
-  private final ThreadLocal<WeakReference<T>> own = new ThreadLocal<>();
-  private final Map<Thread, T> kept = Collections.synchronizedMap(new WeakHashMap<>());
+  /** Places of values that are found without the thread's table. */
+  private static final int RECENT = 16;
+
+  private final ThreadLocal<WeakReference<Own<T>>> own = new ThreadLocal<>();
+  private final Map<Thread, Own<T>> kept = Collections.synchronizedMap(new WeakHashMap<>());
   private final Supplier<T> maker;
+
+  /** Values that were used last, by their threads' numbers. Any thread; values do not change. */
+  private final Own<?>[] recent = new Own<?>[RECENT];
+
+  /** A value and its thread. */
+  private static final class Own<T> extends WeakReference<Thread> {
+    final T value;
+
+    Own(Thread thread, T value) {
+      super(thread);
+      this.value = value;
+    }
+  }
 
   /**
    * Creates an empty set of values.
@@ -34,15 +50,28 @@ public final class PerThread<T> {
 
   /** Returns the calling thread's value; null if it has none yet. */
   @HotPath
+  @SuppressWarnings({"unchecked", "ReferenceEquality"})
   public T getIfMade() {
-    WeakReference<T> reference = own.get();
-    return reference == null ? null : reference.get();
+    Thread caller = Thread.currentThread();
+    Own<?> found = recent[(int) caller.getId() & RECENT - 1];
+    return found != null && found.get() == caller ? (T) found.value : find(caller);
+  }
+
+  private T find(Thread caller) {
+    WeakReference<Own<T>> reference = own.get();
+    Own<T> found = reference == null ? null : reference.get();
+    if (found == null) {
+      return null;
+    }
+    recent[(int) caller.getId() & RECENT - 1] = found;
+    return found.value;
   }
 
   private T make() {
-    T value = maker.get();
-    kept.put(Thread.currentThread(), value);
-    own.set(new WeakReference<>(value));
-    return value;
+    Thread caller = Thread.currentThread();
+    Own<T> made = new Own<>(caller, maker.get());
+    kept.put(caller, made);
+    own.set(new WeakReference<>(made));
+    return made.value;
   }
 }
