@@ -15,7 +15,7 @@ final class CheckedCall {
    * One call in so many counts as another, so that C2 compiles the check into a warm call. It would
    * else throw the code away when a call with other arguments came.
    */
-  private static final int CHECKED = 256;
+  static final int CHECKED = 256;
 
   /** Calls that were compared; roughly, where several threads call. */
   private int calls;

@@ -23,7 +23,7 @@ final class DeviceBatch implements Runnable {
    *
    * @param one the only one of them that is launched, after those before it; -1 for all
    */
-  record Unit(OperationDispatcher dispatcher, List<Task> tasks, int one) implements Runnable {
+  record Unit(OperationDispatcher dispatcher, Task.Row tasks, int one) implements Runnable {
     @Override
     public void run() {
       if (one >= 0) {
@@ -37,7 +37,7 @@ final class DeviceBatch implements Runnable {
   /** A communicator's operations. */
   private static final class Share {
     OperationDispatcher dispatcher;
-    final List<Task> tasks = new ArrayList<>(2);
+    final Task.Row tasks = new Task.Row(2);
 
     /** Those of operations that have elements; there are few. */
     final List<DeviceStream> streams = new ArrayList<>(1);
@@ -51,13 +51,17 @@ final class DeviceBatch implements Runnable {
 
     /** Adds a unit for each collective, and one for the sends and receives, which may be none. */
     void addUnits(List<Unit> units) {
-      List<Task> singles = new ArrayList<>();
-      List<Task> collectives = new ArrayList<>();
-      for (Task task : tasks) {
+      Task.Row singles = new Task.Row(2);
+      Task.Row collectives = new Task.Row(2);
+      for (int t = 0; t < tasks.size(); t++) {
+        Task task = tasks.get(t);
         (task.isSingle() ? singles : collectives).add(task);
       }
       for (int t = 0; t < collectives.size(); ) {
-        List<Task> batch = collectives.subList(t, t + dispatcher.together(collectives, t));
+        Task.Row batch = new Task.Row(2);
+        for (int u = t, end = t + dispatcher.together(collectives, t); u < end; u++) {
+          batch.add(collectives.get(u));
+        }
         for (int one = 0; one < batch.size(); one++) {
           units.add(new Unit(dispatcher, batch, batch.size() > 1 ? one : -1));
         }
@@ -126,7 +130,7 @@ final class DeviceBatch implements Runnable {
   /** Throws if the streams of one of the communicators are not all in the same capture. */
   void checkCaptures() {
     for (int s = 0; s < used; s++) {
-      List<Task> tasks = shares.get(s).tasks;
+      Task.Row tasks = shares.get(s).tasks;
       shares.get(s).dispatcher.checkCaptures(tasks, tasks.size());
     }
   }
@@ -179,7 +183,7 @@ final class DeviceBatch implements Runnable {
     Throwable failure = null;
     for (int s = 0; s < used; s++) {
       try {
-        List<Task> tasks = shares.get(s).tasks;
+        Task.Row tasks = shares.get(s).tasks;
         shares.get(s).dispatcher.launch(tasks, tasks.size());
       } catch (RuntimeException | Error e) {
         failure = with(failure, e);

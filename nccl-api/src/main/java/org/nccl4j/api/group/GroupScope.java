@@ -385,6 +385,12 @@ public final class GroupScope {
     return batch.leases(stream);
   }
 
+  /** The operations that are launched at its end, so far. */
+  @HotPath
+  int size() {
+    return batch.size();
+  }
+
   /** An operation that is launched at its end, to be set by the caller. */
   @HotPath
   Task next() {

@@ -35,7 +35,7 @@ final class GroupTasks {
    */
   private static final int LARGE = 100;
 
-  private final List<Task> tasks = new ArrayList<>();
+  private final Task.Row tasks = new Task.Row(2);
 
   /**
    * The first is made ahead, so that a warm program's first group of several ranks loads no class.
@@ -47,6 +47,9 @@ final class GroupTasks {
 
   /** True if all operations are of one rank on one communicator: then there are no parts. */
   private boolean isOfOne;
+
+  /** True if all operations are in one stream. */
+  private boolean isInOneStream;
 
   /** True if the operation that was added last has a stream, and so a lease of it or another's. */
   @HotPath
@@ -89,8 +92,16 @@ final class GroupTasks {
   /** Divides the operations among parts, in the order of their first calls. */
   @HotPath
   void divide() {
-    isOfOne = !isOfSeveral();
-    if (!isOfOne) {
+    boolean one = true;
+    boolean inOneStream = true;
+    for (int t = 1; t < nTasks; t++) {
+      Task task = tasks.get(t);
+      one &= task.dispatcher() == tasks.get(0).dispatcher();
+      inOneStream &= !task.leasesStream();
+    }
+    isOfOne = one;
+    isInOneStream = inOneStream;
+    if (!one) {
       divideAmongParts();
     }
   }
@@ -123,7 +134,10 @@ final class GroupTasks {
    * capture, or in none.
    */
   void checkStreams() {
-    if (isOfOne && nTasks > 0) {
+    if (isOfOne && isInOneStream) {
+      return;
+    }
+    if (isOfOne) {
       tasks.get(0).dispatcher().checkCaptures(tasks, nTasks);
     }
     for (int p = 0; p < nParts; p++) {
@@ -148,17 +162,6 @@ final class GroupTasks {
     for (int t = 0; t < nTasks; t++) {
       tasks.get(t).stream().startNow();
     }
-  }
-
-  /** True if the operations are of several ranks or communicators. */
-  @HotPath
-  private boolean isOfSeveral() {
-    for (int t = 1; t < nTasks; t++) {
-      if (tasks.get(t).dispatcher() != tasks.get(0).dispatcher()) {
-        return true;
-      }
-    }
-    return false;
   }
 
   /**
@@ -283,7 +286,7 @@ final class GroupTasks {
     nTasks = 0;
     nParts = 0;
     if (tasks.size() > MOST_KEPT) {
-      tasks.subList(MOST_KEPT, tasks.size()).clear();
+      tasks.cut(MOST_KEPT);
     }
   }
 }

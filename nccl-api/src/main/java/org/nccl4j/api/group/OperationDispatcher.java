@@ -1,8 +1,6 @@
 package org.nccl4j.api.group;
 
-import java.util.ArrayList;
 import java.util.LinkedHashSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
@@ -26,6 +24,7 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator.GroupLaunch;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.operation.Operation;
 
 /**
@@ -54,7 +53,7 @@ public final class OperationDispatcher {
   private final P2pTasks singles = new P2pTasks();
 
   /** Those of the group that is launched now. */
-  private final List<Task> collectives = new ArrayList<>(2);
+  private final Task.Row collectives = new Task.Row(2);
 
   private final CheckedCall last = new CheckedCall();
 
@@ -159,6 +158,7 @@ public final class OperationDispatcher {
   public void become(OperationDispatcher other) {
     close(/* idle= */ true);
     planner = other.planner;
+    singles.forget();
     launcher = other.launcher;
     signatures = other.signatures;
     if (trials != null) {
@@ -258,7 +258,7 @@ public final class OperationDispatcher {
    * @throws InvalidUsageException if they are not
    */
   @HotPath
-  void checkCaptures(List<Task> tasks, int n) {
+  void checkCaptures(Task.Row tasks, int n) {
     Task first = null;
     DeviceStream known = null; // to be in the first stream's capture
     for (int t = 0; t < n; t++) {
@@ -436,12 +436,16 @@ public final class OperationDispatcher {
       DeviceStream stream) {
     try {
       launcher.checkAccepts();
-      check(shape, send, recv, count, stream);
+      DeviceMemory from = send;
+      DeviceMemory to = recv;
+      if (!isKnown(group.size(), shape, send, recv, count, stream)) {
+        check(shape, send, recv, count, stream);
+        from = check.send(shape, send, count);
+        to = check.recv(shape, recv, count);
+      }
       if (residual != null) {
         quantised.checkResidual(residual, shape, count);
       }
-      DeviceMemory from = check.send(shape, send, count);
-      DeviceMemory to = check.recv(shape, recv, count);
       boolean leases = !group.leases(stream);
       Task.lease(from, to, residual, leases ? stream : null);
       group
@@ -454,6 +458,28 @@ public final class OperationDispatcher {
       group.fail(e);
       throw e;
     }
+  }
+
+  /**
+   * True for a send or receive that was valid at the same place of an earlier group, and is valid
+   * still.
+   */
+  @HotPath
+  private boolean isKnown(
+      int index,
+      long shape,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DeviceStream stream) {
+    DeviceMemory buffer = send == null ? recv : send;
+    return singles.knows(index, shape, buffer, count)
+        && (send == null || recv == null)
+        && (buffer == null || buffer.isOpen())
+        && stream != null
+        && stream.device() == device
+        && Leases.of(stream).isOpen()
+        && !rank.checksPointers();
   }
 
   /** Buffers that are registered and have not been used are mapped first, by all ranks. */
@@ -598,7 +624,7 @@ public final class OperationDispatcher {
         Leases.extend(send, recv); // the launch itself does not name the buffers
         try {
           put(0, shape, sends ? send : recv, count);
-          launcher.launchOther(planner.plan(singles.works()), null, null, stream, shape, count);
+          launcher.launchOther(planSingles(), null, null, stream, shape, count);
         } finally {
           Leases.end(send, recv);
         }
@@ -701,11 +727,12 @@ public final class OperationDispatcher {
   }
 
   /** Makes the plans of a group's operations of this rank, which its launch then finds. */
-  void prepare(List<Task> tasks) {
+  void prepare(Task.Row tasks) {
     launcher.enter();
     try {
       int n = 0;
-      for (Task task : tasks) {
+      for (int t = 0; t < tasks.size(); t++) {
+        Task task = tasks.get(t);
         if (task.isSingle()) {
           put(n++, task);
         } else if (task.count() > 0 && task.operator() != null) {
@@ -717,7 +744,7 @@ public final class OperationDispatcher {
         }
       }
       if (n > 0) {
-        planner.plan(singles.works());
+        planSingles();
       }
     } finally {
       launcher.leave();
@@ -747,15 +774,23 @@ public final class OperationDispatcher {
 
   /** Notes a send or receive of those that are planned together. */
   private void put(int index, Task task) {
-    boolean sends = task.operation() == Operation.SEND;
-    put(index, task.shape(), sends ? task.send() : task.recv(), task.count());
+    put(index, task.shape(), task.ofSingle(), task.count());
   }
 
   private void put(int index, long shape, DeviceMemory buffer, long count) {
-    boolean sends = CallShape.operation(shape) == Operation.SEND;
-    long bytes = CallShape.bytes(shape, count);
-    singles.put(
-        index, sends, CallShape.root(shape), buffer, bytes, planner.windows().offer(buffer, bytes));
+    P2pWork.Offer offer = planner.windows().offer(buffer, CallShape.bytes(shape, count));
+    singles.put(index, shape, buffer, count, offer);
+  }
+
+  /** Plans the sends and receives that were noted. */
+  private KernelPlan planSingles() {
+    KernelPlan plan = planner.plan(singles.works());
+    if (planner.windows().hasOffers()) {
+      singles.forget();
+    } else {
+      singles.plan();
+    }
+    return plan;
   }
 
   /** Predicted microseconds. */
@@ -788,8 +823,37 @@ public final class OperationDispatcher {
    *
    * @param n the first so many tasks are the group's
    */
-  void launch(List<Task> tasks, int n) {
+  void launch(Task.Row tasks, int n) {
     launcher.enter();
+    try {
+      if (singles.arePlanned(n) && areRepeated(tasks, n) && !planner.windows().hasOffers()) {
+        launcher.launching(n);
+        launchSingles(planner.planAgain(), tasks, n);
+      } else if (n == 1 && !tasks.get(0).isSingle()) {
+        launchCollective(tasks.get(0));
+      } else {
+        launchOthers(tasks, n);
+      }
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  /** True if operations are the sends and receives that were planned last, all in one stream. */
+  @HotPath
+  private boolean areRepeated(Task.Row tasks, int n) {
+    boolean same = true;
+    for (int t = 0; t < n && same; t++) {
+      Task task = tasks.get(t);
+      same =
+          singles.is(t, task.shape(), task.ofSingle(), task.count())
+              && task.stream() == tasks.get(0).stream();
+    }
+    return same;
+  }
+
+  /** Launches operations that are neither a single collective nor a group that comes again. */
+  private void launchOthers(Task.Row tasks, int n) {
     try {
       for (int t = 0; t < n; t++) {
         if (!tasks.get(t).isSingle()) {
@@ -802,7 +866,6 @@ public final class OperationDispatcher {
       }
     } finally {
       collectives.clear();
-      launcher.leave();
     }
   }
 
@@ -813,15 +876,22 @@ public final class OperationDispatcher {
       if (together > 1) {
         launchGathered(collectives, t, 0, together);
         t += together - 1;
-      } else if (task.operator() != null) {
-        launchSupplied(
-            task.shape(), task.operator(), task.send(), task.recv(), task.count(), task.stream());
-      } else if (task.residual() != null) {
-        launchQuantised(
-            task.shape(), task.residual(), task.send(), task.recv(), task.count(), task.stream());
       } else {
-        launch(task.shape(), task.send(), task.recv(), task.count(), task.stream());
+        launchCollective(task);
       }
+    }
+  }
+
+  /** Launches one operation that is neither a send nor a receive. */
+  private void launchCollective(Task task) {
+    if (task.operator() != null) {
+      launchSupplied(
+          task.shape(), task.operator(), task.send(), task.recv(), task.count(), task.stream());
+    } else if (task.residual() != null) {
+      launchQuantised(
+          task.shape(), task.residual(), task.send(), task.recv(), task.count(), task.stream());
+    } else {
+      launch(task.shape(), task.send(), task.recv(), task.count(), task.stream());
     }
   }
 
@@ -829,7 +899,7 @@ public final class OperationDispatcher {
    * Launches one of the operations that {@link #together} says are launched together, of which
    * those before it have been launched. So ranks on one GPU launch them in turns.
    */
-  void launchOneOf(List<Task> batch, int index) {
+  void launchOneOf(Task.Row batch, int index) {
     launcher.enter();
     try {
       gather(batch, 0);
@@ -844,7 +914,7 @@ public final class OperationDispatcher {
    * on all ranks, and at least 1. Sends and receives, which ranks have differently, are not among
    * them.
    */
-  int together(List<Task> tasks, int first) {
+  int together(Task.Row tasks, int first) {
     launcher.enter();
     try {
       int n = gather(tasks, first);
@@ -863,7 +933,7 @@ public final class OperationDispatcher {
    *
    * @return how many are launched together
    */
-  private int gather(List<Task> tasks, int first) {
+  private int gather(Task.Row tasks, int first) {
     GroupLaunch group =
         tasks.size() > 1 && trials == null && signatures == null ? launcher.groupLaunch() : null;
     if (group == null) {
@@ -896,7 +966,7 @@ public final class OperationDispatcher {
   }
 
   /** Launches some of the operations that were gathered, from a first task on. */
-  private void launchGathered(List<Task> tasks, int first, int from, int to) {
+  private void launchGathered(Task.Row tasks, int first, int from, int to) {
     GroupLaunch group = launcher.groupLaunch();
     launcher.launching(to - from);
     try {
@@ -912,7 +982,7 @@ public final class OperationDispatcher {
   }
 
   /** Sends and receives of several streams run in the first; the others wait before and after. */
-  private void launchTogether(List<Task> tasks, int n) {
+  private void launchTogether(Task.Row tasks, int n) {
     Task one = null;
     int nSingles = 0;
     Set<DeviceStream> others = Set.of();
@@ -932,19 +1002,27 @@ public final class OperationDispatcher {
     if (!others.isEmpty()) {
       others.forEach(other -> await(first, other));
     }
-    launcher.launchOther(
-        planner.plan(singles.works()), null, null, first, one.shape(), one.count());
+    launchSingles(planSingles(), tasks, n);
+    if (!others.isEmpty()) {
+      others.forEach(other -> await(other, first));
+    }
+  }
+
+  /** Launches the plan of the sends and receives among a group's operations. */
+  private void launchSingles(KernelPlan plan, Task.Row tasks, int n) {
+    Task one = null;
+    for (int t = 0; t < n && one == null; t++) {
+      one = tasks.get(t).isSingle() ? tasks.get(t) : null;
+    }
+    launcher.launchOther(plan, null, null, one.stream(), one.shape(), one.count());
     for (int t = 0; t < n; t++) {
       Task task = tasks.get(t);
       if (task.isSingle()) {
         if (task.count() > 0) {
-          launcher.single(task.operation() == Operation.SEND, task.root());
+          launcher.single(CallShape.isSend(task.shape()), task.root());
         }
-        tell(task.shape(), task.count(), first);
+        tell(task.shape(), task.count(), one.stream());
       }
-    }
-    if (!others.isEmpty()) {
-      others.forEach(other -> await(other, first));
     }
   }
 

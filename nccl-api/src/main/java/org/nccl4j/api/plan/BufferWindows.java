@@ -129,7 +129,13 @@ public final class BufferWindows {
   /** True if the receiver of a message says first where it may go: the same at both ends. */
   @HotPath
   public boolean hasOffer(long bytes) {
-    return offers && bytes >= P2pWork.Offer.LEAST_BYTES && !windows.isEmpty();
+    return bytes >= P2pWork.Offer.LEAST_BYTES && hasOffers();
+  }
+
+  /** True if so for messages that are long enough. */
+  @HotPath
+  public boolean hasOffers() {
+    return offers && !windows.isEmpty();
   }
 
   /**

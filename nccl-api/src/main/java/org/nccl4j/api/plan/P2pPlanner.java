@@ -102,11 +102,14 @@ final class P2pPlanner {
   /** The plan of sends and receives that progress together, each with its own buffer. */
   @HotPath
   KernelPlan plan(List<P2pTask> tasks) {
-    if (isLast(tasks)) {
-      lastCameAgain = true;
-      return lastPlan;
-    }
-    return find(tasks);
+    return isLast(tasks) ? planAgain() : find(tasks);
+  }
+
+  /** The plan of the tasks that were planned last. */
+  @HotPath
+  KernelPlan planAgain() {
+    lastCameAgain = true;
+    return lastPlan;
   }
 
   /** True if these are the objects that were planned last: callers keep them for later groups. */

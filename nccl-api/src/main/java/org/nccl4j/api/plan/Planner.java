@@ -375,6 +375,12 @@ public final class Planner {
     return messages.plan(tasks);
   }
 
+  /** The plan of the sends and receives that were planned last. */
+  @HotPath
+  public KernelPlan planAgain() {
+    return messages.planAgain();
+  }
+
   /** The plan between windows; null if the operation goes over connections. */
   private KernelPlan makeBetweenWindows(long shape, long count, BufferWindows.Found in) {
     AlgorithmChoice choice = settled(() -> choose(shape, count, windows.reach(in, !nvlsIsSettled)));

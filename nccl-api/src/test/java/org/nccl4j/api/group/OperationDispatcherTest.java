@@ -15,7 +15,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.IntStream;
-import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
@@ -596,27 +595,30 @@ class OperationDispatcherTest {
     assertEquals(2, kernels.launches.size());
   }
 
+  private Task.Row sums(long... counts) {
+    Task.Row tasks = new Task.Row(1);
+    for (long count : counts) {
+      long shape = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+      tasks.add(new Task().set(calls, shape, null).on(send, recv, count, stream));
+    }
+    return tasks;
+  }
+
   /** Ranks on one GPU take turns: each operation is a launch, with its place among the others. */
   @Test
   void ranksInTurnsLaunchOneOperationOfAGroupAfterTheOther() {
     kernels.together = 2;
-    List<Task> tasks =
-        IntStream.rangeClosed(1, 3)
-            .mapToObj(
-                count ->
-                    new Task()
-                        .set(calls, shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null)
-                        .on(send, recv, count, stream))
-            .toList();
+    Task.Row tasks = sums(1, 2, 3);
+    Task.Row batch = sums(1, 2);
     assertEquals(2, calls.together(tasks, 0));
     assertEquals(2, calls.together(tasks, 1));
     assertEquals(1, calls.together(tasks, 2));
     assertEquals(List.of(), kernels.groups);
-    calls.launchOneOf(tasks.subList(0, 2), 0);
-    calls.launchOneOf(tasks.subList(0, 2), 1);
+    calls.launchOneOf(batch, 0);
+    calls.launchOneOf(batch, 1);
     assertEquals(List.of(List.of(1L), List.of(2L)), countsOfGroups());
     kernels.launchError = new IllegalStateException("the second");
-    assertThrows(IllegalStateException.class, () -> calls.launchOneOf(tasks.subList(0, 2), 1));
+    assertThrows(IllegalStateException.class, () -> calls.launchOneOf(batch, 1));
     assertEquals(0, kernels.groupLaunch().size(), "a launch that fails leaves nothing");
     kernels.together = 0;
     assertEquals(1, calls.together(tasks, 0));
@@ -626,11 +628,7 @@ class OperationDispatcherTest {
   @Test
   void anOperationThatCannotBePlannedIsInNoGroup() {
     kernels.together = 10;
-    long shape = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
-    List<Task> tasks =
-        LongStream.of(1, 2, Long.MAX_VALUE)
-            .mapToObj(count -> new Task().set(calls, shape, null).on(send, recv, count, stream))
-            .toList();
+    Task.Row tasks = sums(1, 2, Long.MAX_VALUE);
     assertThrows(InvalidArgumentException.class, () -> calls.launch(tasks, 3));
     assertEquals(0, kernels.groupLaunch().size());
     calls.launch(tasks, 2);
@@ -697,6 +695,171 @@ class OperationDispatcherTest {
       exchange(anew, recv, 4, stream);
       assertSame(anew, launched().plan().messages().get(0).buffer());
     }
+  }
+
+  /** So many groups that each call was compared as another, too. */
+  private void repeatExchange(DeviceMemory from, DeviceMemory to, DeviceStream on) {
+    for (int group = 0; group < 2 * CheckedCall.CHECKED; group++) {
+      exchange(from, to, 4, on);
+    }
+  }
+
+  @Test
+  void aGroupThatComesOftenIsLaunchedByOnePlan() {
+    repeatExchange(send, recv, stream);
+    assertEquals(1, kernels.plans.size());
+    assertEquals(2 * CheckedCall.CHECKED, kernels.launches.size());
+  }
+
+  /** A group that comes again is checked for what can have changed since the last one. */
+  @Test
+  void aRepeatedGroupIsRefusedOnceSomethingIsClosed() {
+    DeviceMemory freed = device.allocate(64);
+    DeviceMemory part = freed.slice(0, 16);
+    DeviceStream ended = device.createStream();
+    repeatExchange(part, recv, stream);
+    part.close();
+    refusedNow("send on rank 0 of communicator c: the send buffer is closed", from(part, stream));
+    repeatExchange(send, freed, stream);
+    freed.close();
+    refusedNow(
+        "recv on rank 0 of communicator c: the recv buffer is closed",
+        () -> exchange(send, freed, 4, stream));
+    repeatExchange(send, recv, ended);
+    ended.close();
+    refusedNow("called with a closed stream", from(send, ended));
+    // Without elements a buffer is not looked at.
+    for (int group = 0; group < 3; group++) {
+      exchange(part, freed, 0, stream);
+    }
+    assertEquals(0, launched().plan().messages().get(0).bytes());
+  }
+
+  private Executable from(DeviceMemory from, DeviceStream on) {
+    return () -> exchange(from, recv, 4, on);
+  }
+
+  @Test
+  void aRepeatedGroupHoldsWhatIsClosedInsideIt() {
+    DeviceMemory from = device.allocate(64);
+    DeviceMemory to = device.allocate(64);
+    DeviceStream ended = device.createStream();
+    long sends = shape(Operation.SEND, RedOp.SUM, 1);
+    long receives = shape(Operation.RECV, RedOp.SUM, 3);
+    repeatExchange(from, to, ended);
+    FakeKernels.Plan plan = launched().plan();
+    GroupScope.start();
+    calls.call(sends, from, null, 4, ended);
+    calls.call(receives, null, to, 4, ended);
+    from.close();
+    to.close();
+    assertFalse(Leases.of(from).isOver() || Leases.of(to).isOver(), "held by the group");
+    GroupScope.end();
+    assertSame(plan, launched().plan());
+    assertTrue(Leases.of(from).isOver() && Leases.of(to).isOver());
+    repeatExchange(send, recv, ended);
+    int before = kernels.launches.size();
+    GroupScope.start();
+    calls.call(sends, send, null, 4, ended);
+    ended.close();
+    assertThrows(
+        InvalidUsageException.class, () -> calls.call(receives, null, recv, 4, ended), "closed");
+    assertThrows(InvalidUsageException.class, GroupScope::end);
+    assertEquals(before, kernels.launches.size());
+    assertTrue(Leases.of(ended).isOver());
+  }
+
+  @Test
+  void aRepeatedGroupOfAFailedOrClosedCommunicatorIsRefused() {
+    repeatExchange(send, recv, stream);
+    NcclException cause = new InternalErrorException("a kernel broke", "mend it", null);
+    kernels.abort(cause);
+    NcclException e =
+        assertThrows(InternalErrorException.class, () -> exchange(send, recv, 4, stream));
+    assertEquals(cause.problem(), e.problem());
+    assertTrue(launcher.close(Duration.ofSeconds(60)));
+    e = assertThrows(NcclException.class, () -> exchange(send, recv, 4, stream));
+    assertEquals(ErrorId.CLOSED, e.id());
+    assertEquals(2 * CheckedCall.CHECKED, kernels.launches.size());
+  }
+
+  @Test
+  void aGroupUnlikeTheRepeatedOneInOneArgumentIsChecked() {
+    repeatExchange(send, recv, stream);
+    Class<InvalidArgumentException> wrong = InvalidArgumentException.class;
+    assertThrows(wrong, () -> exchange(send.slice(0, 8), recv, 4, stream));
+    assertThrows(wrong, () -> exchange(send, recv.slice(0, 8), 4, stream));
+    assertThrows(wrong, () -> exchange(send, recv, 17, stream));
+    assertThrows(wrong, () -> exchange(send, recv, 4, null));
+    assertThrows(wrong, () -> exchange(null, recv, 4, stream));
+    long far = shape(Operation.SEND, RedOp.SUM, RANKS);
+    assertThrows(
+        wrong, () -> GroupScope.run(() -> calls.call(far, send, null, 4, stream)), "no rank");
+    assertEquals(2 * CheckedCall.CHECKED, kernels.launches.size());
+    assertEquals(1, kernels.plans.size());
+  }
+
+  /** Groups with a repeated one's calls, but in another order, or fewer, or with others. */
+  @Test
+  void aGroupOfARepeatedOnesCallsHasItsOwnPlan() {
+    long sends = shape(Operation.SEND, RedOp.SUM, 1);
+    long receives = shape(Operation.RECV, RedOp.SUM, 3);
+    repeatExchange(send, recv, stream);
+    FakeKernels.Plan first = launched().plan();
+    GroupScope.run(
+        () -> {
+          calls.call(receives, null, recv, 4, stream);
+          calls.call(sends, send, null, 4, stream);
+        });
+    assertSame(recv, launched().plan().messages().get(0).buffer());
+    repeatExchange(send, recv, stream);
+    GroupScope.run(() -> calls.call(sends, send, null, 4, stream));
+    assertEquals(1, launched().plan().messages().size());
+    exchange(send, recv, 4, stream);
+    assertSame(first, launched().plan());
+    GroupScope.run(
+        () -> {
+          calls.call(sends, send, null, 4, stream);
+          calls.call(receives, null, recv, 4, stream);
+          call(Operation.ALL_REDUCE, 0, 16);
+        });
+    assertSame(first, launched().plan());
+    assertEquals(16, kernels.last().collective().count());
+    try (DeviceStream other = device.createStream()) {
+      int before = kernels.launches.size();
+      GroupScope.run(
+          () -> {
+            calls.call(sends, send, null, 4, stream);
+            calls.call(receives, null, recv, 4, other);
+          });
+      assertEquals(before + 1, kernels.launches.size());
+      assertSame(stream, launched().stream());
+      assertFalse(other.isIdle() && stream.isIdle(), "one waits for the other");
+      other.synchronize();
+    }
+  }
+
+  @Test
+  void aRepeatedGroupOfAnotherCommunicatorIsItsOwn() {
+    FakeKernels others = new FakeKernels();
+    OperationDispatcher other = dispatcher(1, others, new Launcher(others, DEADLINE));
+    long sends = shape(Operation.SEND, RedOp.SUM, 1);
+    long receives = shape(Operation.RECV, RedOp.SUM, 3);
+    repeatExchange(send, recv, stream);
+    for (int group = 0; group < 2; group++) {
+      GroupScope.run(
+          () -> {
+            other.call(sends, send, null, 4, stream);
+            other.call(receives, null, recv, 4, stream);
+          });
+    }
+    assertEquals(2, others.launches.size());
+    assertEquals(2 * CheckedCall.CHECKED, kernels.launches.size());
+    calls.become(dispatcher(0, others, new Launcher(others, DEADLINE)));
+    exchange(send, recv, 4, stream);
+    assertEquals(3, others.launches.size());
+    assertEquals(2, others.plans.size());
+    assertSame(others.last(), others.launches.get(2).plan());
   }
 
   /** Calls that follow each other in a stream share a lease of it. */

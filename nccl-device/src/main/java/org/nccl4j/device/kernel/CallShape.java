@@ -37,6 +37,9 @@ public final class CallShape {
 
   private static final RedOp[] OPS = Arrays.copyOf(RedOp.values(), OP_PLACES);
 
+  private static final int SEND = Operation.SEND.ordinal();
+  private static final int RECV = Operation.RECV.ordinal();
+
   private CallShape() {}
 
   /**
@@ -85,6 +88,18 @@ public final class CallShape {
   @HotPath
   public static Operation operation(long shape) {
     return OPERATIONS[number(shape)];
+  }
+
+  /** True for a send or a receive. */
+  @HotPath
+  public static boolean isP2p(long shape) {
+    return isSend(shape) || number(shape) == RECV;
+  }
+
+  /** True for a send. */
+  @HotPath
+  public static boolean isSend(long shape) {
+    return number(shape) == SEND;
   }
 
   /** The type of the elements. */
