@@ -116,23 +116,32 @@ class AllocationTest {
     }
   }
 
-  /** Lines, slots, exposed steps, halves that two ranks share ({@code Pair}), and windows. */
+  /**
+   * Lines, slots, exposed steps, halves that two ranks share ({@code Pair}), and windows; of more
+   * ranks also trees and rings.
+   */
   @ParameterizedTest
   @CsvSource({
-    "DEVICE, 2, 200",
-    "DEVICE, 8192, 100",
-    "DEVICE, 300000, 20",
-    "WRAPPED, 8192, 100",
-    "WINDOW, 2, 200",
-    "WINDOW, 8192, 100",
-    "WINDOW, 300000, 20"
+    "2, DEVICE, 2, 200",
+    "2, DEVICE, 8192, 100",
+    "2, DEVICE, 300000, 20",
+    "2, WRAPPED, 8192, 100",
+    "2, WINDOW, 2, 200",
+    "2, WINDOW, 8192, 100",
+    "2, WINDOW, 300000, 20",
+    "3, DEVICE, 2, 100",
+    "3, DEVICE, 8192, 50",
+    "3, WINDOW, 2, 100",
+    "8, DEVICE, 2, 50",
+    "8, DEVICE, 8192, 50"
   })
-  void noCallOfThreadsAllocates(EveryCall.Kind kind, int count, int turns) throws Exception {
+  void noCallOfThreadsAllocates(int nRanks, EveryCall.Kind kind, int count, int turns)
+      throws Exception {
     Map<Integer, Allocation> allocations = new TreeMap<>();
     for (int call = 0; call <= EveryCall.CALLS; call++) {
-      allocations.put(call, of(EveryCall.RANKS, turns));
+      allocations.put(call, of(nRanks, turns));
     }
-    try (Ranks ranks = new Ranks(EveryCall.RANKS)) {
+    try (Ranks ranks = new Ranks(nRanks)) {
       ranks.run(
           (comm, stream) -> {
             try (EveryCall calls = new EveryCall(comm, stream, kind, count)) {

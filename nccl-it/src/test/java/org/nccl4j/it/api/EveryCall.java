@@ -11,13 +11,11 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 
 /**
- * All collectives and a send with a receive, each once, by one rank of two on the host, with
- * buffers of one kind. The sizes and kinds decide how data travel: through slots, exposed to a rank
- * of the same process, mapped by another process or read by process_vm_readv, and between windows.
+ * All collectives and a send with a receive, each once, by one rank on the host, with buffers of
+ * one kind. The sizes and kinds decide how data travel: through slots, exposed to a rank of the
+ * same process, mapped by another process or read by process_vm_readv, and between windows.
  */
 final class EveryCall implements AutoCloseable {
-  static final int RANKS = 2;
-
   /** The calls of {@link #run}. */
   static final int CALLS = 12;
 
@@ -47,8 +45,8 @@ final class EveryCall implements AutoCloseable {
     this.comm = comm;
     this.stream = stream;
     this.count = count;
-    this.send = memory(kind, RANKS * count);
-    this.recv = memory(kind, RANKS * count);
+    this.send = memory(kind, comm.nRanks() * count);
+    this.recv = memory(kind, comm.nRanks() * count);
     windows =
         kind == Kind.WINDOW
             ? new Window[] {comm.registerWindow(send), comm.registerWindow(recv)}
@@ -104,8 +102,9 @@ final class EveryCall implements AutoCloseable {
 
   private void sendAndReceive(DataType type) {
     Group.start();
-    comm.send(send, count, type, 1 - comm.rank(), stream);
-    comm.recv(recv, count, type, 1 - comm.rank(), stream);
+    int ranks = comm.nRanks();
+    comm.send(send, count, type, (comm.rank() + 1) % ranks, stream);
+    comm.recv(recv, count, type, (comm.rank() + ranks - 1) % ranks, stream);
     Group.end();
   }
 

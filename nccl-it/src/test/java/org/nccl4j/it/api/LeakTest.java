@@ -79,7 +79,7 @@ class LeakTest {
   }
 
   private static void useOthersMemory() throws Exception {
-    try (Ranks ranks = new Ranks(EveryCall.RANKS)) {
+    try (Ranks ranks = new Ranks(2)) {
       ranks.run(
           (comm, stream) -> {
             for (EveryCall.Kind kind : EveryCall.Kind.values()) {

@@ -26,6 +26,7 @@ import org.nccl4j.device.shm.SharedSegment;
  * allowed.
  */
 public final class SharingRank {
+  private static final int RANKS = 2;
   private static final CommunicatorConfig CONFIG =
       CommunicatorConfig.defaults()
           .withOperationTimeout(Duration.ofSeconds(60))
@@ -58,7 +59,7 @@ public final class SharingRank {
     }
     List<Process> processes = new ArrayList<>();
     try {
-      for (int rank = 0; rank < EveryCall.RANKS; rank++) {
+      for (int rank = 0; rank < RANKS; rank++) {
         List<String> command = RankJvm.command();
         // Calls by java.lang.foreign allocate until the optimizing compiler has compiled them.
         command.add("-Dnccl4j.native=jnr");
@@ -92,7 +93,7 @@ public final class SharingRank {
   }
 
   private Communicator create(UniqueId id) {
-    return Communicator.initRank(EveryCall.RANKS, id, rank, Devices.host(), CONFIG);
+    return Communicator.initRank(RANKS, id, rank, Devices.host(), CONFIG);
   }
 
   /** Both ranks run as many rounds: they have no barrier but the calls. */
