@@ -1,5 +1,7 @@
 package org.nccl4j.device.host.kernel.protocol;
 
+import java.util.Arrays;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
@@ -14,14 +16,26 @@ import org.nccl4j.device.shm.SharedSegment;
  * longer used costs only addresses. Owned by the thread that runs the current kernel.
  */
 final class PeerSegments {
-  /** Segments that are mapped at once; a further one replaces the one that was mapped first. */
-  static final int MOST = 32;
+  /** Places at first. */
+  private static final int FEWEST = 32;
+
+  /**
+   * Segments that are mapped at once, as many as another process shares; a further one replaces the
+   * one that was mapped first. A program that uses more buffers in turn than are mapped pays for a
+   * mapping and its page faults at each operation.
+   */
+  static final int MOST = 256;
+
+  /** Mappings of all connections from which on none gets more places; Linux allows 65,530. */
+  private static final int MOST_OF_PROCESS = 16_384;
+
+  private static final AtomicInteger MAPPED = new AtomicInteger();
 
   private final long process;
   private final Device device;
-  private final long[] numbers = new long[MOST];
-  private final MappedRegion[] regions = new MappedRegion[MOST];
-  private final HostMemory[] memories = new HostMemory[MOST];
+  private long[] numbers = new long[FEWEST];
+  private MappedRegion[] regions = new MappedRegion[FEWEST];
+  private HostMemory[] memories = new HostMemory[FEWEST];
 
   /** The place of the segment that was found last. */
   private int last;
@@ -41,7 +55,9 @@ final class PeerSegments {
     if (numbers[last] == number) {
       return memories[last];
     }
-    for (int place = 0; place < MOST; place++) {
+    // Programs often use their buffers in the order of the time before.
+    for (int behind = 1, n = numbers.length; behind < n; behind++) {
+      int place = last + behind & n - 1;
       if (numbers[place] == number) {
         last = place;
         return memories[place];
@@ -57,16 +73,34 @@ final class PeerSegments {
    */
   HostMemory map(long number, int descriptor, long bytes) {
     MappedRegion region = SharedSegment.attachOf(process, descriptor, bytes);
+    if (memories[next] != null && next == 0) {
+      grow();
+    }
     if (next == last && memories[last] != null) {
-      next = (next + 1) % MOST;
+      next = (next + 1) % numbers.length;
     }
     unmap(next);
+    MAPPED.incrementAndGet();
     regions[next] = region;
     memories[next] = new HostMemory(device, region.address(), bytes, region::close);
     numbers[next] = number;
     last = next;
-    next = (next + 1) % MOST;
+    next = (next + 1) % numbers.length;
     return memories[last];
+  }
+
+  /**
+   * Makes twice the places, if that is not too many; all are taken, and the next would be the
+   * first.
+   */
+  private void grow() {
+    int n = numbers.length;
+    if (n < MOST && MAPPED.get() < MOST_OF_PROCESS) {
+      numbers = Arrays.copyOf(numbers, 2 * n);
+      regions = Arrays.copyOf(regions, 2 * n);
+      memories = Arrays.copyOf(memories, 2 * n);
+      next = n;
+    }
   }
 
   /** False if the process has ended. */
@@ -76,7 +110,7 @@ final class PeerSegments {
 
   /** Unmaps all. */
   void close() {
-    for (int place = 0; place < MOST; place++) {
+    for (int place = 0; place < numbers.length; place++) {
       unmap(place);
     }
   }
@@ -87,6 +121,7 @@ final class PeerSegments {
       memories[place] = null;
       regions[place].close();
       regions[place] = null;
+      MAPPED.decrementAndGet();
     }
   }
 }
