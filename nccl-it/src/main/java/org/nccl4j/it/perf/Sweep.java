@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.function.ToDoubleFunction;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.check.CheckResult;
@@ -58,8 +59,11 @@ final class Sweep {
             return results;
           }
           List<Cell> cells = cells(workload, type, op, root);
-          Map<Cell, Double> expected = warmUp(cells, budget);
-          rows(cells, expected, results);
+          WarmUp warmUp =
+              new WarmUp(
+                  (cell, iterations, known) -> timer.micros(cell, 0, iterations, known), budget);
+          Map<Cell, Double> expected = run(warmUp, cells, budget);
+          rows(cells, cell -> warmUp.settle(cell, expected.get(cell)), results);
           // The code is the same for all types and roots but for the innermost loops.
           budget = settings.how().jitWarmupMillis() / 5;
         }
@@ -83,15 +87,15 @@ final class Sweep {
     return cells;
   }
 
-  private Map<Cell, Double> warmUp(List<Cell> cells, long millis) {
+  private Map<Cell, Double> run(WarmUp warmUp, List<Cell> cells, long millis) {
     List<Cell> real = cells.stream().filter(cell -> cell != null).toList();
     boolean watched = settings.outputs().watching() != PerfSettings.Watching.NOTHING;
     try (Progress progress = new Progress(watched, "warm-up", millis)) {
-      return new WarmUp(timer, millis).run(real, progress);
+      return warmUp.run(real, progress);
     }
   }
 
-  private void rows(List<Cell> cells, Map<Cell, Double> expected, List<Result> results) {
+  private void rows(List<Cell> cells, ToDoubleFunction<Cell> expected, List<Result> results) {
     boolean alone = settings.outputs().watching() == PerfSettings.Watching.ERRORS;
     String task = cells.get(0).workload().label();
     try (Progress progress = new Progress(alone, task, cells.size())) {
@@ -102,9 +106,10 @@ final class Sweep {
     }
   }
 
-  private void row(Cell apart, Cell inPlace, Map<Cell, Double> expected, List<Result> results) {
-    Result left = measure(apart, expected.get(apart));
-    Result right = inPlace == null ? null : measure(inPlace, expected.get(inPlace));
+  private void row(
+      Cell apart, Cell inPlace, ToDoubleFunction<Cell> expected, List<Result> results) {
+    Result left = measure(apart, expected.applyAsDouble(apart));
+    Result right = inPlace == null ? null : measure(inPlace, expected.applyAsDouble(inPlace));
     table.row(left, right);
     results.add(left);
     if (right != null) {

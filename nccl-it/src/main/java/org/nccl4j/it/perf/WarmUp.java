@@ -14,19 +14,36 @@ import org.nccl4j.it.perf.workload.Cell;
 final class WarmUp {
   private static final double TURN_MICROS = 10_000;
   private static final int STEADY_TURNS = 5;
-  private static final int MOST_TURNS = 60;
 
-  private final CellTimer timer;
+  /** Times whose ratio is less count as the same. */
+  private static final double SAME = 1.25;
+
+  private static final int MOST_TURNS = 40;
+
+  private final Timer timer;
   private final long budgetMillis;
 
-  WarmUp(CellTimer timer, long budgetMillis) {
+  /** Time that is left for cells to become steady. */
+  private long nanosToSettle;
+
+  /** Runs operations of a cell. */
+  interface Timer {
+    /**
+     * Microseconds an operation.
+     *
+     * @param expected the same as known so far; 0 if unknown
+     */
+    double micros(Cell cell, int iterations, double expected);
+  }
+
+  WarmUp(Timer timer, long budgetMillis) {
     this.timer = timer;
     this.budgetMillis = budgetMillis;
+    this.nanosToSettle = TimeUnit.MILLISECONDS.toNanos(budgetMillis);
   }
 
   /**
-   * Runs each cell at least once, and all of them until the time is over; then, for at most as long
-   * again, each small one until it is steady: sizes go different ways through the code.
+   * Runs each cell at least once, and all of them until the time is over.
    *
    * @return microseconds that an operation of each takes
    */
@@ -37,14 +54,11 @@ final class WarmUp {
     for (int round = 0; round == 0 || spent < budgetMillis; round++) {
       for (Cell cell : cells) {
         if (round == 0) {
-          double first = timer.micros(cell, 0, 1, 0);
-          micros.put(cell, first);
+          micros.put(cell, timer.micros(cell, 1, 0));
         }
+        // Also where the first took long: that may have been the code's first run.
         double known = micros.get(cell);
-        int iterations = (int) Math.max(1, Math.min(20_000, TURN_MICROS / Math.max(known, 0.05)));
-        if (iterations > 1 || round > 0) {
-          micros.put(cell, timer.micros(cell, 0, iterations, known));
-        }
+        micros.put(cell, timer.micros(cell, iterations(known), known));
         spent = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
         progress.to(Math.min(spent, budgetMillis));
         if (round > 0 && spent >= budgetMillis) {
@@ -52,30 +66,35 @@ final class WarmUp {
         }
       }
     }
-    if (budgetMillis > 0) {
-      long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(budgetMillis);
-      for (Cell cell : cells) {
-        if (micros.get(cell) < TURN_MICROS && System.nanoTime() - end < 0) {
-          settle(cell, micros);
-        }
-      }
-    }
     return micros;
   }
 
   /**
-   * Runs one cell until its time stays the same: the compiler is then done in the background too.
-   * Gives up after a while, since another program may be what disturbs.
+   * Runs a cell until its time stays the same, right before it is measured: other cells, which go
+   * other ways through the code, may have had the compiler throw code away. Does nothing for a long
+   * operation, nor once all cells together have taken as long as the warm-up. Gives up after a
+   * while, since another program may be what disturbs.
+   *
+   * @param known microseconds that an operation takes, as far as is known
+   * @return the same, by now
    */
-  private void settle(Cell cell, Map<Cell, Double> micros) {
-    double least = micros.get(cell);
+  double settle(Cell cell, double known) {
+    double least = known;
     int steady = 0;
     for (int turn = 0; turn < MOST_TURNS && steady < STEADY_TURNS; turn++) {
-      int iterations = (int) Math.max(1, Math.min(20_000, TURN_MICROS / Math.max(least, 0.05)));
-      double time = timer.micros(cell, 0, iterations, least);
-      steady = time < least * 1.25 ? steady + 1 : 0;
+      if (least >= TURN_MICROS || nanosToSettle <= 0) {
+        return least;
+      }
+      long start = System.nanoTime();
+      double time = timer.micros(cell, iterations(least), least);
+      steady = time < least * SAME && least < time * SAME ? steady + 1 : 0;
       least = Math.min(least, time);
+      nanosToSettle -= System.nanoTime() - start;
     }
-    micros.put(cell, least);
+    return least;
+  }
+
+  private static int iterations(double micros) {
+    return (int) Math.max(1, Math.min(20_000, TURN_MICROS / Math.max(micros, 0.05)));
   }
 }
