@@ -99,7 +99,9 @@ record LearnedTable(List<String> lines, List<String> report, List<String> notes,
           ErrorId.FILE,
           "no algorithm has been measured %d times at one size, but %d times at most"
               .formatted(FEWEST, most),
-          notes.isEmpty() ? "let the job run longer" : notes.get(0));
+          notes.isEmpty()
+              ? "let the job run longer"
+              : notes.get(0) + "; if others have tried some, let the job run longer");
     }
     return new LearnedTable(lines, report, notes, share(merged));
   }
@@ -118,9 +120,11 @@ record LearnedTable(List<String> lines, List<String> report, List<String> notes,
         .filter(file -> noted.add(file.communicator()))
         .map(
             file ->
-                ("a communicator of %s ranks tried nothing, since its ranks %s did not use the folder of"
-                        + " others on their machine: name a folder in NCCL4J_TRIALS that all ranks of a"
-                        + " machine share, such as one of the machine that is mounted in its containers")
+                ("a communicator of %s ranks tried nothing, since its ranks %s had not joined in the"
+                        + " folder of others on their machine: they had another folder of this name, or"
+                        + " could not write there (their log says so); name a folder in NCCL4J_TRIALS"
+                        + " that all ranks of a machine share and may write, such as one of the machine"
+                        + " that is mounted in its containers")
                     .formatted(file.ranks(), file.missing()))
         .toList();
   }

@@ -96,13 +96,13 @@ class LearnedTableTest {
     List<String> notes = LearnedTable.of(files).notes();
     assertEquals(1, notes.size(), notes.toString());
     assertTrue(notes.get(0).contains("4 ranks tried nothing"), notes.toString());
-    assertTrue(notes.get(0).contains("its ranks [2, 3] did not use"), notes.toString());
+    assertTrue(notes.get(0).contains("its ranks [2, 3] had not joined"), notes.toString());
 
     List<TrialTimes> few =
         List.of(new TrialTimes(8, "4", "host", Map.of(), List.of(), List.of(2, 3)));
     InvalidArgumentException e =
         assertThrows(InvalidArgumentException.class, () -> LearnedTable.of(few));
-    assertEquals(notes.get(0), e.remedy());
+    assertEquals(notes.get(0) + "; if others have tried some, let the job run longer", e.remedy());
   }
 
   @Test

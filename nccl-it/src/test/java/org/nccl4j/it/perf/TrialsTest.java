@@ -234,14 +234,14 @@ class TrialsTest {
     }
     assertEquals(2, lines.size(), lines.toString());
     for (int rank = 0; rank < 2; rank++) {
-      String other = "ranks [%d] are on this machine and do not use".formatted(1 - rank);
+      String other = "ranks [%d] of this machine have not joined in".formatted(1 - rank);
       assertEquals(1, lines.stream().filter(line -> line.contains(other)).count(), lines::toString);
       assertTrue(lines.get(rank).contains("tries no algorithms"), lines.get(rank));
       assertTrue(lines.get(rank).contains("name a folder in NCCL4J_TRIALS that"), lines.get(rank));
     }
     Path table = folder.resolve("table");
     assertEquals(0, run("tune", "--from", folder.resolve("0").toString(), table.toString()));
-    String note = "# a communicator of 2 ranks tried nothing, since its ranks [1] did not use";
+    String note = "# a communicator of 2 ranks tried nothing, since its ranks [1] had not joined";
     assertTrue(out.toString().contains(note), out.toString());
   }
 

@@ -15,8 +15,8 @@ import org.nccl4j.operation.Protocol;
  * @param device the name of the ranks' devices, as in a table of {@code ./nccl tune}
  * @param predictions microseconds by bytes of the whole data; rank 0's, empty of others
  * @param samples the measured calls
- * @param missing ranks of the machine that do not use this rank's folder; empty if none lacks, or
- *     if another rank tells of them
+ * @param missing ranks of the machine that have not joined in this rank's folder; empty if all
+ *     have, or if another rank tells of them
  */
 public record TrialTimes(
     long communicator,

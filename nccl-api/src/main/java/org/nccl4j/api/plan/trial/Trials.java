@@ -49,9 +49,6 @@ public final class Trials {
   /** Measured calls that may be under way; those beyond are not measured. */
   private static final int MOST_UNDER_WAY = 16;
 
-  /** Trials that ranks which have not joined prevent before that is told: they may be late. */
-  private static final int PREVENTED = 3;
-
   private static final System.Logger LOG = DebugLog.of("TUNING");
 
   private static final long LEAST_PREDICTED_BYTES = 128;
@@ -101,8 +98,8 @@ public final class Trials {
    */
   private TrialAgreement agreement;
 
-  /** Trials that ranks which have not joined have prevented. */
-  private int prevented;
+  /** Null without an agreement. */
+  private MissingRanks missing;
 
   private Planner planner;
   private Launcher launcher;
@@ -185,6 +182,9 @@ public final class Trials {
 
   /** True if a call is to be measured: the chosen algorithm always, another as all ranks agree. */
   private boolean isDue(Shape called, int index) {
+    if (missing != null) {
+      tellMissing(missing.during());
+    }
     if (called.budget.isOver(of.together ? TrialSchedule.TRIALS : TrialBudget.FIRST)) {
       return false;
     }
@@ -201,25 +201,26 @@ public final class Trials {
     double spent = agreement.spent(called.number, called.budget.tried());
     boolean wanted = called.budget.allows(index, spent, called.calls + 1);
     boolean due = agreement.decide(called.number, called.schedule.round(called.calls), wanted);
-    if (wanted && !due && !agreement.isComplete()) {
-      prevented++;
-      if (prevented == PREVENTED && agreement.isFirst()) {
-        tellMissing(agreement.missing());
-      }
+    if (wanted && !due) {
+      missing.prevented();
     }
     return due;
   }
 
-  private void tellMissing(List<Integer> missing) {
+  private void tellMissing(List<Integer> ranks) {
+    if (ranks.isEmpty()) {
+      return;
+    }
     LOG.log(
         System.Logger.Level.WARNING,
-        "{0} tries no algorithms: ranks {1} are on this machine and do not use this rank''s folder"
-            + " {2}, such as in containers with a file system each; name a folder in NCCL4J_TRIALS"
-            + " that all ranks of the machine share",
+        "{0} tries no algorithms: ranks {1} of this machine have not joined in folder {2}: they have"
+            + " another folder of this name, such as in containers with a file system each, or"
+            + " could not write there (their log says so); name a folder in NCCL4J_TRIALS that all"
+            + " ranks of the machine share and may write",
         info.who(),
-        missing,
+        ranks,
         Path.of(folder).toAbsolutePath());
-    log.add(TrialFile.missing(missing));
+    log.add(TrialFile.missing(ranks));
     log.write();
   }
 
@@ -326,6 +327,7 @@ public final class Trials {
   private void join() {
     try {
       agreement = TrialAgreement.join(Path.of(folder), of.communicator, rank, nRanks, MOST_SHAPES);
+      missing = new MissingRanks(agreement, System::nanoTime);
     } catch (IOException | InvalidPathException e) {
       info.tell(
           "TUNING",
@@ -400,6 +402,9 @@ public final class Trials {
   public void close() {
     CloseAll all = new CloseAll();
     all.take(this::collect);
+    if (missing != null) {
+      tellMissing(missing.after());
+    }
     log.write();
     if (agreement != null) {
       agreement.close();
