@@ -39,12 +39,17 @@ import org.nccl4j.operation.Protocol;
  * <p>The ranks are as in a table of {@code ./nccl tune}: 2x4/Socket on several hosts. Of a measured
  * call: the number of its shape, its number among the calls of that shape, the collective,
  * algorithm and protocol, bytes of the whole data, and predicted and measured microseconds. Only
- * rank 0 writes predictions. Missing are ranks of the machine that do not use this folder, for
- * which nothing is tried. A last line that is not whole is ignored: it is being written. Algorithms
- * have the names of {@link Algorithm}, since NVLS through slots and in place have one label.
+ * rank 0 writes predictions. Missing are ranks of the machine that have not joined in this folder,
+ * so that nothing is tried; version 2 has no such line. A last line that is not whole is ignored:
+ * it is being written. Algorithms have the names of {@link Algorithm}, since NVLS through slots and
+ * in place have one label.
  */
 public final class TrialFile {
   private static final String VERSION = "nccl4j trials 3";
+
+  /** Of the version before, whose files are read, too. */
+  private static final String OLDER = "nccl4j trials 2";
+
   private static final String PREFIX = "trials-";
   private static final String SUFFIX = ".txt";
 
@@ -85,7 +90,7 @@ public final class TrialFile {
         sample.measured());
   }
 
-  /** Ranks that do not use the folder; at least one. */
+  /** Ranks that have not joined in the folder; at least one. */
   static String missing(List<Integer> ranks) {
     return "missing " + ranks.stream().map(String::valueOf).collect(Collectors.joining(" "));
   }
@@ -167,7 +172,7 @@ public final class TrialFile {
     Map<TrialTimes.Way, TreeMap<Long, Double>> predictions = new LinkedHashMap<>();
     List<TrialTimes.Sample> samples = new ArrayList<>();
     List<Integer> missing = new ArrayList<>();
-    if (lines.size() < 3 || !lines.get(0).equals(VERSION)) {
+    if (lines.size() < 3 || !List.of(VERSION, OLDER).contains(lines.get(0))) {
       throw damaged(file, 1, "it does not begin with '%s'".formatted(VERSION));
     }
     int number = 2;

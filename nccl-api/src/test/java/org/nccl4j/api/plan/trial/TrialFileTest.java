@@ -83,6 +83,17 @@ class TrialFileTest {
         read);
   }
 
+  /** A folder may have files of a job that ran before an update. */
+  @Test
+  void filesOfTheVersionBeforeAreRead() throws IOException {
+    List<String> lines = new ArrayList<>(lines().subList(0, 5));
+    lines.set(0, "nccl4j trials 2");
+    write(lines);
+    TrialTimes read = TrialFile.readAll(folder).get(0);
+    assertEquals(List.of(SAMPLE), read.samples());
+    assertEquals(List.of(), read.missing());
+  }
+
   /** Some algorithms have one label. */
   @Test
   void allAlgorithmsAreToldApart() throws IOException {
