@@ -36,8 +36,8 @@ import org.nccl4j.device.Arguments;
  *
  * <p>From {@link #bindTo} to {@link #close} each operation is followed in its stream by an event on
  * a GPU, whose time a thread takes some milliseconds later, and by a host function on the host
- * device; otherwise operations cost nothing more. What has ended when the communicator is closed is
- * counted before its close returns. Any thread may call any method.
+ * device; otherwise operations cost nothing more. The close of a communicator whose operations have
+ * ended waits, a second at most, until they are counted. Any thread may call any method.
  */
 @SuppressWarnings("exports")
 public final class CommunicatorMetrics implements MeterBinder, AutoCloseable {

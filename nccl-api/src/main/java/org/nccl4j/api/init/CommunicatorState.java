@@ -693,6 +693,8 @@ public final class CommunicatorState {
   /** True if what belongs to this communicator is freed: nothing uses it any more. */
   private boolean end(Running what, boolean idle, CloseAll all) {
     Engine engine = what.engine;
+    boolean ended = idle && failure() == null;
+    all.take(() -> engine.launcher().hooks().settle(ended));
     boolean free = idle && engine.place().windows().end();
     boolean shares = engine.kernels() != engine.resources().kernels();
     engine.resources().works(members.id(), false);

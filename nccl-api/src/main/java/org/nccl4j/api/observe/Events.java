@@ -28,16 +28,6 @@ final class Events {
     return FlightRecorder.isInitialized();
   }
 
-  /** Has something called at the end of each chunk, and so before a recording is dumped or ends. */
-  static void callAtChunkEnds(Runnable called) {
-    FlightRecorder.addPeriodicEvent(ChunkEnd.class, called);
-  }
-
-  /** Has it called no more. */
-  static void callNoMore(Runnable called) {
-    FlightRecorder.removePeriodicEvent(called);
-  }
-
   /** The end of a chunk. There are no such events, only calls. */
   @Name("org.nccl4j.ChunkEnd")
   @Label("End of a chunk")

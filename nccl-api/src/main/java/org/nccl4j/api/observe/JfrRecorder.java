@@ -15,7 +15,6 @@ final class JfrRecorder {
 
   private final FlightRecorder log;
   private final FlightRecorder.Rank rank;
-  private final OperationHooks hooks;
   private final OperationEvents operations;
   private long lastNanos = System.nanoTime();
   private long launched;
@@ -32,15 +31,13 @@ final class JfrRecorder {
       FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate, Object job) {
     this.log = log;
     this.rank = rank;
-    this.hooks = hooks;
     this.operations = new OperationEvents(log, rank, hooks, rate, job);
     operations.look();
   }
 
   /** Ends them; also where the communicator goes on, such as after a suspension. */
   void close() {
-    operations.settle();
-    hooks.remove(operations);
+    operations.end();
   }
 
   void look(KernelCommunicator kernels) {

@@ -70,8 +70,8 @@ public final class OperationCounts implements OperationHook {
   }
 
   @Override
-  public void settle() {
-    times.settle();
+  public void settle(boolean all, long end) {
+    times.settle(all, end);
   }
 
   @Override

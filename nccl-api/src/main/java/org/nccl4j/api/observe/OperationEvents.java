@@ -3,6 +3,7 @@ package org.nccl4j.api.observe;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.List;
+import java.util.function.LongConsumer;
 import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.span.OperationSpan;
 import org.nccl4j.api.observe.span.SpanLog;
@@ -41,7 +42,11 @@ final class OperationEvents implements OperationHook {
   private final OperationHooks hooks;
   private final Thinning thinning;
   private final Object job;
+  private final ChunkEnds chunkEnds;
   private boolean listening;
+
+  /** True once nothing is to be recorded any more. Guarded by this. */
+  private boolean ended;
 
   /** Of the recordings since the hook was added. */
   private volatile StreamTimes times = new StreamTimes();
@@ -53,7 +58,7 @@ final class OperationEvents implements OperationHook {
   private volatile List<SpanLog> logs = List.of();
 
   /** Called at the end of each chunk of a recording, which would else lack what has just ended. */
-  private final Runnable atChunkEnd = () -> times.tellReached();
+  private final LongConsumer atChunkEnd = end -> times.settle(/* all= */ false, end);
 
   /** Time before the launch of the next operations that are told, or 0 where none is recorded. */
   private long beganNanos;
@@ -81,12 +86,13 @@ final class OperationEvents implements OperationHook {
 
   OperationEvents(
       FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate, Object job) {
-    this(log, rank, hooks, rate, job, System.nanoTime());
+    this(log, rank, hooks, rate, job, ChunkEnds.OF_PROCESS, System.nanoTime());
   }
 
   /**
    * Events of a rank that has launched nothing.
    *
+   * @param chunkEnds of the recordings
    * @param nanos the time
    */
   OperationEvents(
@@ -95,11 +101,13 @@ final class OperationEvents implements OperationHook {
       OperationHooks hooks,
       int rate,
       Object job,
+      ChunkEnds chunkEnds,
       long nanos) {
     this.log = log;
     this.rank = rank;
     this.hooks = hooks;
     this.job = job;
+    this.chunkEnds = chunkEnds;
     this.thinning = new Thinning(rate, nanos);
   }
 
@@ -116,7 +124,7 @@ final class OperationEvents implements OperationHook {
     long every = thinning.every();
     thinning.look(launched, nanos);
     record(Events.areRecorded() && new Events.Operation().isEnabled());
-    logs = SpanLogs.of(job);
+    logs = hasEnded() ? List.of() : SpanLogs.of(job);
     boolean wanted = recorded || !logs.isEmpty();
     if (wanted != listening) {
       listening = wanted;
@@ -134,15 +142,29 @@ final class OperationEvents implements OperationHook {
     }
   }
 
-  private void record(boolean wanted) {
-    if (wanted != recorded) {
-      recorded = wanted;
-      if (wanted) {
-        Events.callAtChunkEnds(atChunkEnd);
+  private synchronized boolean hasEnded() {
+    return ended;
+  }
+
+  private synchronized void record(boolean wanted) {
+    boolean begins = wanted && !ended;
+    if (begins != recorded) {
+      recorded = begins;
+      if (begins) {
+        chunkEnds.add(atChunkEnd);
       } else {
-        Events.callNoMore(atChunkEnd);
+        chunkEnds.remove(atChunkEnd);
       }
     }
+  }
+
+  /** Ends it for good: later looks do nothing. */
+  void end() {
+    synchronized (this) {
+      ended = true;
+    }
+    record(false);
+    hooks.remove(this);
   }
 
   /** The end of an operation that has no event. */
@@ -262,8 +284,8 @@ final class OperationEvents implements OperationHook {
   }
 
   @Override
-  public void settle() {
-    times.settle();
+  public void settle(boolean all, long end) {
+    times.settle(all, end);
   }
 
   @Override

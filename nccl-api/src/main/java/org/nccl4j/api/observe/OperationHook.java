@@ -25,10 +25,14 @@ public interface OperationHook extends AutoCloseable {
   void launched(String what, long count, DataType type, int root, DeviceStream stream);
 
   /**
-   * Waits, a second at most, until what this hook wants to know of the ends of operations is told
-   * to it for those that have ended. The communicator is being closed.
+   * Waits until what this hook wants to know of the ends of operations is told to it. The
+   * communicator is being closed or suspended.
+   *
+   * @param all of all operations, which have ended; else of those that have ended by now, since
+   *     others may never end
+   * @param end the time of {@link System#nanoTime} at which it waits no longer
    */
-  default void settle() {}
+  default void settle(boolean all, long end) {}
 
   /** There will be no more. */
   @Override

@@ -3,6 +3,7 @@ package org.nccl4j.api.observe;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
@@ -14,6 +15,8 @@ import org.nccl4j.device.HotPath;
  */
 public final class OperationHooks implements AutoCloseable {
   private static final OperationHook[] NONE = {};
+
+  private static final long SETTLED_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   /** Never changed, only replaced. */
   private volatile OperationHook[] hooks = NONE;
@@ -116,14 +119,23 @@ public final class OperationHooks implements AutoCloseable {
     }
   }
 
-  /** Removes all, once the ends of operations have been told to them. */
+  /**
+   * Waits, a second at most for all hooks together, until the ends of operations have been told to
+   * them.
+   *
+   * @param all of all operations, which have ended; else of those that have ended by now
+   */
+  public void settle(boolean all) {
+    long end = System.nanoTime() + SETTLED_NANOS;
+    for (OperationHook hook : hooks) {
+      hook.settle(all, end);
+    }
+  }
+
+  /** Removes all. */
   @Override
   public void close() {
-    OperationHook[] all = hooks;
-    for (OperationHook hook : all) {
-      hook.settle();
-    }
-    for (OperationHook hook : all) {
+    for (OperationHook hook : hooks) {
       remove(hook);
     }
   }

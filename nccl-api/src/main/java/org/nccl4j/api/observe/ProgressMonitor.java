@@ -170,16 +170,28 @@ public final class ProgressMonitor {
       Options options) {
     ProgressMonitor observer =
         new ProgressMonitor(log, rank, kernels, hooks, connections, links, options);
-    kernels.explainDeadlines(observer::explain);
-    kernels.explainMismatches(observer::calls);
+    boolean begun = false;
+    try {
+      observer.begin();
+      begun = true;
+    } finally {
+      if (!begun) {
+        observer.recording.close();
+      }
+    }
+    return observer;
+  }
+
+  private void begin() {
+    kernels.explainDeadlines(this::explain);
+    kernels.explainMismatches(this::calls);
     synchronized (ProgressMonitor.class) {
       if (thread == null || !thread.isAlive()) {
         thread = DaemonThread.of(ProgressMonitor::run, "nccl4j-observer");
         thread.start(); // fails where the system has no room for a thread
       }
-      ALL.add(observer);
+      ALL.add(this);
     }
-    return observer;
   }
 
   /** Receives a notice that ranks of other processes sent by {@link Connections#tell}. */

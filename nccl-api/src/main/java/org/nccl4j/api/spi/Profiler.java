@@ -39,8 +39,9 @@ public interface Profiler extends AutoCloseable {
    *
    * <p>On the host device a thread that runs operations calls it at once, for the operations of a
    * stream in their order. On a GPU one thread calls it for all communicators of the device, some
-   * milliseconds later, for the operations of a communicator in the order of their launches. What
-   * has ended when a communicator is closed is told before {@link #close}.
+   * milliseconds later, for the operations of a communicator in the order of their launches. The
+   * close of a communicator whose operations have ended waits, a second at most for all listeners,
+   * until they are told; {@link #close} is called then.
    *
    * @param nanos the time of the end by {@link System#nanoTime}; on a GPU to some microseconds, so
    *     it may be a little before the launch of a short operation
@@ -49,7 +50,10 @@ public interface Profiler extends AutoCloseable {
     ended(operation);
   }
 
-  /** Receives an operation that has ended, as {@link #ended(Operation, long)}. */
+  /**
+   * Receives an operation that has ended, as {@link #ended(Operation, long)}. Do not take the time
+   * here: on a GPU this is called later than the end.
+   */
   default void ended(Operation operation) {}
 
   /**

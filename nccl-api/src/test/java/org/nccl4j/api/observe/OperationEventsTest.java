@@ -6,10 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.LongConsumer;
 import java.util.stream.LongStream;
 import jdk.jfr.Event;
 import jdk.jfr.Name;
@@ -48,6 +51,7 @@ class OperationEventsTest {
   private final FlightRecorder log = FlightRecorder.open(rank);
   private final OperationHooks hooks = new OperationHooks();
   private final Recording recording = new Recording();
+  private final ChunkEnds ends = new ChunkEnds(Duration.ofMinutes(1));
   private final DeviceStream stream = Devices.host().createStream();
 
   @AfterEach
@@ -185,7 +189,7 @@ class OperationEventsTest {
   void whatIsRecordedFollowsFromTheNumbersOfCollectives() throws Exception {
     start(); // may take seconds
     long begin = System.nanoTime();
-    OperationEvents events = new OperationEvents(log, rank, hooks, 1, this, begin);
+    OperationEvents events = new OperationEvents(log, rank, hooks, 1, this, ends, begin);
     launchManyInASecond(events, begin);
     Thinning same = new Thinning(1, begin);
     same.look(MANY, begin + SECOND_NANOS);
@@ -207,7 +211,7 @@ class OperationEventsTest {
   void aSmallerRateIsHeardOfAtOnce() throws Exception {
     start(); // may take seconds
     long begin = System.nanoTime();
-    OperationEvents events = new OperationEvents(log, rank, hooks, 1, this, begin);
+    OperationEvents events = new OperationEvents(log, rank, hooks, 1, this, ends, begin);
     launchManyInASecond(events, begin);
     launchAndTell();
     for (int look = 2; look < 20; look++) {
@@ -224,7 +228,7 @@ class OperationEventsTest {
   void theEndOfTheOperationBeforeOneOfManyIsKnown() throws Exception {
     start(); // may take seconds
     long begin = System.nanoTime();
-    OperationEvents events = new OperationEvents(log, rank, hooks, 100, this, begin);
+    OperationEvents events = new OperationEvents(log, rank, hooks, 100, this, ends, begin);
     launchManyInASecond(events, begin);
     Clock clock = new Clock();
     CountDownLatch told = new CountDownLatch(1); // or an operation ends before it is told
@@ -289,7 +293,8 @@ class OperationEventsTest {
     start();
     jdk.jfr.FlightRecorder.addPeriodicEvent(Reached.class, reached); // called in this order
     try {
-      OperationEvents events = new OperationEvents(log, rank, hooks, 0, this);
+      OperationEvents events =
+          new OperationEvents(log, rank, hooks, 0, this, ends, System.nanoTime());
       events.look();
       hooks.launching(1);
       log.collective(SHAPE, 5);
@@ -302,6 +307,43 @@ class OperationEventsTest {
       jdk.jfr.FlightRecorder.removePeriodicEvent(reached);
       ofGpu.close();
     }
+  }
+
+  /** A GPU that hangs must not hold up a recording for each communicator. */
+  @Test
+  void allListenersOfAChunkEndHaveOneTime() throws Exception {
+    List<Long> times = new CopyOnWriteArrayList<>();
+    LongConsumer first = end -> times.add(end);
+    LongConsumer second = end -> times.add(end);
+    start();
+    ends.add(first);
+    ends.add(second);
+    events("org.nccl4j.Operation");
+    assertEquals(2, times.size());
+    assertEquals(times.get(0), times.get(1));
+    ends.remove(first);
+    events("org.nccl4j.Operation");
+    assertEquals(3, times.size());
+    ends.remove(second);
+    ends.remove(second);
+    events("org.nccl4j.Operation");
+    assertEquals(3, times.size());
+  }
+
+  /** As a look that hangs while the communicator closes, and goes on later. */
+  @Test
+  void aLookAfterTheEndRecordsNothing() throws Exception {
+    start();
+    OperationEvents events = new OperationEvents(log, rank, hooks, 0, this);
+    events.look();
+    assertTrue(hooks.areAny());
+    events.end();
+    assertFalse(hooks.areAny());
+    events.look();
+    RecordedRank.ask(this, /* goesOn= */ true, System.nanoTime());
+    events.look();
+    assertFalse(hooks.areAny());
+    RecordedRank.ask(this, /* goesOn= */ false, System.nanoTime());
   }
 
   /** The bootstrap answers for a moment after the last communicator has closed. */

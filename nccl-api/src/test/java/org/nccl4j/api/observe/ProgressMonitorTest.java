@@ -1,6 +1,7 @@
 package org.nccl4j.api.observe;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -21,6 +22,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.observe.flight.FlightRecorder;
+import org.nccl4j.api.observe.span.RecordedRank;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
@@ -218,6 +220,33 @@ class ProgressMonitorTest {
     }
   }
 
+  /** As where the system has no room for the observer's thread. */
+  @Test
+  void anObserverThatCannotBeginListensToNothing() throws Exception {
+    FlightRecorder.Rank rank = new FlightRecorder.Rank("observed", 77, 0, 2, OPERATIONS, "");
+    KernelCommunicator kernels =
+        (KernelCommunicator)
+            Proxy.newProxyInstance(
+                ProgressMonitorTest.class.getClassLoader(),
+                new Class<?>[] {KernelCommunicator.class},
+                (proxy, method, arguments) -> {
+                  throw new OutOfMemoryError("a test");
+                });
+    ProgressMonitor.Connections connections = connections(77, new CountDownLatch(1));
+    OperationHooks hooks = new OperationHooks();
+    RecordedRank.ask(connections, /* goesOn= */ true, System.nanoTime());
+    FlightRecorder log = FlightRecorder.open(rank);
+    try {
+      assertThrows(
+          OutOfMemoryError.class,
+          () -> ProgressMonitor.watch(log, rank, kernels, hooks, connections, List::of, options()));
+      assertFalse(hooks.areAny());
+    } finally {
+      log.close();
+      RecordedRank.ask(connections, /* goesOn= */ false, System.nanoTime());
+    }
+  }
+
   private static ProgressMonitor watch(KernelCommunicator kernels, long id, CountDownLatch told) {
     FlightRecorder.Rank rank = new FlightRecorder.Rank("observed", id, 0, 2, OPERATIONS, "");
     return watch(FlightRecorder.open(rank), rank, kernels, told);
@@ -228,40 +257,47 @@ class ProgressMonitorTest {
       FlightRecorder.Rank rank,
       KernelCommunicator kernels,
       CountDownLatch told) {
-    long id = rank.communicator();
     return ProgressMonitor.watch(
         log,
         rank,
         kernels,
         new OperationHooks(),
-        new ProgressMonitor.Connections() {
-          @Override
-          public void failed() {
-            told.countDown();
-          }
-
-          @Override
-          public void tell(byte[] notice) {
-            throw new AssertionError("nobody waits");
-          }
-
-          @Override
-          public Set<Long> users() {
-            return Set.of(id);
-          }
-
-          @Override
-          public Object job() {
-            return this;
-          }
-        },
+        connections(rank.communicator(), told),
         List::of,
-        new ProgressMonitor.Options(
-            /* counts= */ true,
-            false,
-            "",
-            0,
-            new InfoLog(Settings.ofProcess(Map.of()), "rank 0 of communicator observed")));
+        options());
+  }
+
+  private static ProgressMonitor.Connections connections(long id, CountDownLatch told) {
+    return new ProgressMonitor.Connections() {
+      @Override
+      public void failed() {
+        told.countDown();
+      }
+
+      @Override
+      public void tell(byte[] notice) {
+        throw new AssertionError("nobody waits");
+      }
+
+      @Override
+      public Set<Long> users() {
+        return Set.of(id);
+      }
+
+      @Override
+      public Object job() {
+        return this;
+      }
+    };
+  }
+
+  private static ProgressMonitor.Options options() {
+    return new ProgressMonitor.Options(
+        /* counts= */ true,
+        false,
+        "",
+        0,
+        new InfoLog(Settings.ofProcess(Map.of()), "rank 0 of communicator observed"));
   }
 
   private static KernelCommunicator kernels(Runnable look, AtomicReference<NcclException> failure) {

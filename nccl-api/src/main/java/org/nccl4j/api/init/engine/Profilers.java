@@ -95,9 +95,9 @@ public final class Profilers implements OperationHook {
   }
 
   @Override
-  public void settle() {
+  public void settle(boolean all, long end) {
     if (times != null) {
-      times.settle();
+      times.settle(all, end);
     }
   }
 
@@ -127,7 +127,7 @@ public final class Profilers implements OperationHook {
       }
       try {
         what.accept(profiler);
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | Error e) { // such as of a class that it lacks
         if (!broken.getAndSet(true)) {
           LOG.log(
               System.Logger.Level.WARNING,

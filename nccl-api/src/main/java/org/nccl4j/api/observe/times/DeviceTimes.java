@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceStream;
@@ -21,6 +22,8 @@ import org.nccl4j.device.support.Patience;
  * that have points there. It begins with the first of them and ends with the last.
  */
 final class DeviceTimes {
+  private static final System.Logger LOG = DebugLog.of("PROFILE");
+
   private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
   /** Between looks while there are no points. */
@@ -50,7 +53,7 @@ final class DeviceTimes {
    */
   private static final long LONG_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
-  /** Those that run, which are locked to change it. */
+  /** By device, those whose threads run. Guarded by itself. */
   private static final Map<Device, DeviceTimes> ALL = new IdentityHashMap<>();
 
   private final Device device;
@@ -93,8 +96,8 @@ final class DeviceTimes {
       DeviceTimes known = ALL.get(device);
       if (known == null) {
         known = new DeviceTimes(device);
+        known.thread.start(); // fails where the system has no room for a thread
         ALL.put(device, known);
-        known.thread.start();
       }
       known.users.add(user);
       return known;
@@ -119,7 +122,7 @@ final class DeviceTimes {
     }
   }
 
-  /** How many looks have ended; the second from now on begins after this call. */
+  /** The number of looks that have ended; the second from now on begins after this call. */
   long looks() {
     return looks;
   }
@@ -139,6 +142,15 @@ final class DeviceTimes {
     return comparedNanos + (long) (1000 * event.microsecondsSince(compared));
   }
 
+  /**
+   * Checks that the GPU works.
+   *
+   * @throws NcclException if even an event that was reached long ago cannot be asked
+   */
+  void check() {
+    compared.isComplete();
+  }
+
   private void run() {
     try {
       stream = device.createStream();
@@ -151,8 +163,11 @@ final class DeviceTimes {
         looks = looks + 1;
         park();
       }
-    } catch (NcclException e) {
-      // The GPU has failed, as others report, or has no memory: no more times are told.
+    } catch (NcclException e) { // the GPU has failed, as others report, or has no memory
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "the ends of operations on " + device.name() + " are no longer told",
+          e);
     } finally {
       end();
       free();

@@ -2,6 +2,8 @@ package org.nccl4j.api.observe.times;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
@@ -25,6 +27,9 @@ public final class EventDevice extends Device {
   /** True once each call fails. */
   volatile boolean failed;
 
+  /** True while no event can be created. */
+  volatile boolean isFull;
+
   private void check() {
     if (failed) {
       throw new InternalErrorException("the GPU is lost", "none");
@@ -35,6 +40,7 @@ public final class EventDevice extends Device {
   public final class Event extends DeviceEvent {
     private Stream stream;
     private long nanos;
+    private boolean broken;
     private boolean closed;
 
     private Event() {
@@ -44,6 +50,9 @@ public final class EventDevice extends Device {
     @Override
     public synchronized boolean isComplete() {
       check();
+      if (broken) {
+        throw new InternalErrorException("the event was captured", "none");
+      }
       return stream == null || !stream.standsStill;
     }
 
@@ -71,6 +80,12 @@ public final class EventDevice extends Device {
   public final class Stream extends DeviceStream {
     public volatile boolean standsStill;
 
+    /** The times of the events that were recorded. */
+    final List<Long> recorded = new CopyOnWriteArrayList<>();
+
+    /** True while events that are recorded can not be asked later. */
+    volatile boolean breaksEvents;
+
     /** Runs before an event is recorded. */
     Runnable before = () -> {};
 
@@ -93,6 +108,8 @@ public final class EventDevice extends Device {
       synchronized (recorded) {
         recorded.stream = this;
         recorded.nanos = System.nanoTime();
+        recorded.broken = breaksEvents;
+        this.recorded.add(recorded.nanos);
       }
     }
 
@@ -168,6 +185,9 @@ public final class EventDevice extends Device {
   @Override
   public Event createEvent() {
     check();
+    if (isFull) {
+      throw new InternalErrorException("the GPU has no memory", "none");
+    }
     return new Event();
   }
 }
