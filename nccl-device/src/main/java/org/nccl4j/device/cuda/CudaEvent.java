@@ -55,14 +55,16 @@ final class CudaEvent extends DeviceEvent {
           "the time between events of different kinds of device is requested",
           "use two events of one device");
     }
-    if (!isComplete() || !other.isComplete()) {
+    long begin = other.handle();
+    long end = handle();
+    float milliseconds = gpu.context().get(() -> CudaLibrary.elapsedMilliseconds(begin, end, gpu));
+    if (Float.isNaN(milliseconds)) {
       throw new InvalidUsageException(
           ErrorId.NOT_HAPPENED,
           "the time between two events is requested before both have happened",
           "synchronize the later event first");
     }
-    return 1000.0
-        * gpu.context().get(() -> CudaLibrary.elapsedMilliseconds(other.event, event, gpu));
+    return 1000.0 * milliseconds;
   }
 
   @Override

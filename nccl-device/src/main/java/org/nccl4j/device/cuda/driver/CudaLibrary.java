@@ -383,11 +383,13 @@ public final class CudaLibrary {
     CudaResult.check(CUDA.cuEventSynchronize(event), "cuEventSynchronize", place);
   }
 
+  /** The time between two events; NaN while a stream has not reached one of them. */
   public static float elapsedMilliseconds(long start, long end, Object place) {
     Offheap out = ANSWER.get();
-    CudaResult.check(
-        CUDA.cuEventElapsedTime(out.address(), start, end), "cuEventElapsedTime", place);
-    return Float.intBitsToFloat(out.getInt(0));
+    int code = CUDA.cuEventElapsedTime(out.address(), start, end);
+    return ready(code, "cuEventElapsedTime", place)
+        ? Float.intBitsToFloat(out.getInt(0))
+        : Float.NaN;
   }
 
   public static void destroyEvent(long event, Object place) {
