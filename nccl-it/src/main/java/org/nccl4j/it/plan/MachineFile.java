@@ -13,7 +13,7 @@ import org.nccl4j.topo.xml.XmlElement;
 
 /**
  * The topology of a machine, from a file or, by name, of a usual machine that this jar has. A file
- * comes first.
+ * of that name comes first, a folder does not count.
  */
 final class MachineFile {
   /** Usual machines, whose files the build copies into the folder beside this class. */
@@ -39,6 +39,7 @@ final class MachineFile {
           "vm-4h100");
 
   private static final String SUFFIX = ".xml";
+  private static final Path WORKING = Path.of("");
 
   private MachineFile() {}
 
@@ -49,8 +50,14 @@ final class MachineFile {
    * @throws TopologyException if there is neither, or the file cannot be read
    */
   static XmlElement read(Path given) {
-    if (Files.exists(given)) {
-      return TopologyXml.readSystem(given);
+    return read(WORKING, given);
+  }
+
+  /** Reads it as if another folder were the working one. */
+  static XmlElement read(Path working, Path given) {
+    Path file = working.resolve(given);
+    if (isFile(file)) {
+      return TopologyXml.readSystem(file);
     }
     String name = name(given);
     if (NAMES.contains(name)) {
@@ -63,10 +70,20 @@ final class MachineFile {
             + String.join(", ", NAMES));
   }
 
+  /** Also a pipe, such as of a shell's {@code <(...)}. */
+  private static boolean isFile(Path given) {
+    return Files.exists(given) && !Files.isDirectory(given);
+  }
+
   /** Its name in tables. */
   static String label(Path given) {
+    return label(WORKING, given);
+  }
+
+  /** Its name as if another folder were the working one. */
+  static String label(Path working, Path given) {
     String name = name(given);
-    return !Files.exists(given) && NAMES.contains(name)
+    return !isFile(working.resolve(given)) && NAMES.contains(name)
         ? name + SUFFIX
         : String.valueOf(given.getFileName());
   }

@@ -67,11 +67,12 @@ public final class PlanCommand implements Callable<Integer> {
 
   @Option(
       names = "--machine",
-      paramLabel = "FILE",
+      paramLabel = "MACHINE",
       required = true,
       description =
           "The topology of one machine: a file, as NCCL_TOPO_DUMP_FILE or nccl topo detect writes it,"
-              + " or the name of a usual machine: ${COMPLETION-CANDIDATES}.",
+              + " or, if there is no such file, the name of a usual machine:"
+              + " ${COMPLETION-CANDIDATES}.",
       completionCandidates = Machines.class)
   private Path machine;
 

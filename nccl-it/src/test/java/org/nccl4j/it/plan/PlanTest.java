@@ -2,6 +2,7 @@ package org.nccl4j.it.plan;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.core.JsonFactory;
@@ -26,6 +27,7 @@ import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.plan.Traffic.Axis;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.xml.TopologyXml;
 
@@ -339,6 +341,25 @@ class PlanTest {
     assertEquals(0, run((line + MACHINE).split(" ")), err.toString());
     assertEquals(out.toString(), named);
     assertTrue(named.contains("512 GPUs, 8 a machine (dgx-h100.xml)"), named);
+  }
+
+  /** Such as one with the logs of that machine. */
+  @Test
+  void aFolderOfItsNameDoesNotHideAMachine() throws IOException {
+    Path name = Path.of("dgx-h100");
+    Files.createDirectory(directory.resolve(name));
+    assertFalse(MachineFile.read(directory, name).children().isEmpty());
+    assertEquals("dgx-h100.xml", MachineFile.label(directory, name));
+    Files.createDirectory(directory.resolve("own"));
+    assertThrows(TopologyException.class, () -> MachineFile.read(directory, Path.of("own")));
+  }
+
+  @Test
+  void aFileOfItsNameComesBeforeAMachine() throws IOException {
+    Path name = Path.of("dgx-h100");
+    Files.writeString(directory.resolve(name), "no topology");
+    assertThrows(TopologyException.class, () -> MachineFile.read(directory, name));
+    assertEquals("dgx-h100", MachineFile.label(directory, name));
   }
 
   @Test
