@@ -74,6 +74,15 @@ class ExpertMisuseTest {
       return last.getInt(0);
     }
 
+    /** The bytes of those rows. */
+    ByteBuffer received() {
+      ByteBuffer bytes = ByteBuffer.allocate(rows() * SIZES.hidden() * Float.BYTES);
+      if (bytes.hasRemaining()) {
+        exchange.received().read(0, bytes);
+      }
+      return bytes.clear();
+    }
+
     boolean isFreed() {
       return !exchange.received().isOpen();
     }
@@ -191,22 +200,43 @@ class ExpertMisuseTest {
     try (Ranks ranks = new Ranks(3)) {
       ranks.run(
           (comm, stream) -> {
-            try (Calls calls = new Calls(comm, stream)) {
-              calls.dispatch();
+            try (Calls calls = new Calls(comm, stream);
+                DeviceMemory tokens = floats(comm.rank() + 1, 4 * 8);
+                DeviceMemory weights = floats(3, 4 * 2);
+                DeviceMemory otherTokens = floats(500, 4 * 8);
+                DeviceMemory otherWeights = floats(70, 4 * 2)) {
+              calls.exchange.dispatch(tokens, calls.experts, weights, 4, stream);
               stream.synchronize();
               int rows = calls.rows();
+              assertEquals(comm.rank() == 0 ? 3 * 4 * 2 : 0, rows);
+              ByteBuffer received = calls.received();
               if (comm.rank() == 1) {
                 calls.setExpert(2, 1, 6);
               }
               InvalidArgumentException e =
-                  assertThrows(InvalidArgumentException.class, calls::dispatch);
+                  assertThrows(
+                      InvalidArgumentException.class,
+                      () ->
+                          calls.exchange.dispatch(
+                              otherTokens, calls.experts, otherWeights, 3, stream));
               assertTrue(
                   e.problem()
                       .endsWith("token 2 of rank 1 has the expert 6 as number 1 of its experts"),
                   e.problem());
               assertEquals("pass 0 to 5, or -1 for no expert", e.remedy());
+              stream.synchronize();
               assertEquals(rows, calls.rows());
-              calls.combine();
+              assertEquals(received, calls.received());
+              if (rows > 0) {
+                calls.outputs.write(0, received.duplicate());
+              }
+              calls.exchange.combine(calls.outputs, otherTokens, stream);
+              stream.synchronize();
+              for (int n = 0; n < 4 * 8; n++) {
+                int token = n / 8;
+                float sum = (3 + 2 * token) + (3 + 2 * token + 1);
+                assertEquals(sum * (comm.rank() + 1 + n), floatAt(otherTokens, n), "element " + n);
+              }
               if (comm.rank() == 1) {
                 calls.setExpert(2, 1, -1);
               }
@@ -217,6 +247,23 @@ class ExpertMisuseTest {
             }
           });
     }
+  }
+
+  /** Numbers from a first one on. */
+  private static DeviceMemory floats(int first, int count) {
+    ByteBuffer values = ByteBuffer.allocate(count * Float.BYTES).order(ByteOrder.nativeOrder());
+    for (int n = 0; n < count; n++) {
+      values.putFloat(n * Float.BYTES, first + n);
+    }
+    DeviceMemory memory = Devices.host().allocate(values.capacity());
+    memory.write(0, values);
+    return memory;
+  }
+
+  private static float floatAt(DeviceMemory memory, int n) {
+    ByteBuffer value = ByteBuffer.allocate(Float.BYTES).order(ByteOrder.nativeOrder());
+    memory.read((long) n * Float.BYTES, value);
+    return value.getFloat(0);
   }
 
   @Test
