@@ -187,8 +187,8 @@ public final class ExpertExchange implements AutoCloseable {
    * @param count this rank's tokens, 0 to maxTokens
    * @throws InvalidArgumentException for a memory that is too small, of another device, of this
    *     exchange or on a GPU not aligned (tokens to 16 bytes, the others to 4), an invalid count,
-   *     or, on all ranks, an expert of one that does not exist; where {@link #isCapturable}, a
-   *     kernel fails the communicator then
+   *     or, on all ranks, if any rank passes an expert that does not exist; where {@link
+   *     #isCapturable}, a kernel fails the communicator then
    * @throws InvalidUsageException while a call that was begun has not been received, after close,
    *     in a group, and while the stream is captured unless {@link #isCapturable}
    */

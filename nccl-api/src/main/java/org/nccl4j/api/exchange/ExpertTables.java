@@ -120,7 +120,7 @@ final class ExpertTables implements AutoCloseable {
    * everything that this rank has launched before.
    *
    * @return the tables, by rank
-   * @throws InvalidArgumentException on all ranks, for an expert of one that does not exist
+   * @throws InvalidArgumentException on all ranks, if any rank passes an expert that does not exist
    * @throws InvalidUsageException on all ranks, if they are in dispatches of different exchanges
    */
   IntBuffer exchange(DeviceMemory experts, DeviceMemory factors, int count, DeviceStream stream) {
