@@ -22,7 +22,7 @@
                          // channels claim rounds (NCCL4J_CLAIMING_CHANNELS) the number of the next
 #define NCCL4J_LINES 0x80000000u  // in a size: the step is in LL, without a tail. Above 16 bits its size, and
                                   // below the call's signature; the proxy sets it to 0 before the head
-#define NCCL4J_CLAIMING_CHANNELS 32  // least; what is carried has fewer
+#define NCCL4J_CLAIMING_CHANNELS 32  // least; none claim where some rank's connection is carried
 #define NCCL4J_EXPOSED 0x40000000u  // in a size without NCCL4J_LINES: the step's data are in the sender's buffer, from
                                  // where the proxy sends them; below the bytes
 #define NCCL4J_EXPOSED_FROM 4096    // from a carried channel's tail, where no other channel is, to

@@ -288,7 +288,7 @@ public final class ChildCommunicators {
         members,
         old.place().layout(),
         graphs,
-        old.place().facts().room(),
+        old.place().facts(),
         new KernelSpecs.Ends(none, none, old.resources().progress(), null, PeerConnector.NONE));
   }
 

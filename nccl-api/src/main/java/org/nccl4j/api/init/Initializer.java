@@ -390,7 +390,7 @@ public final class Initializer {
                     ranks.members(),
                     ranks.layout(),
                     ranks.graphs(),
-                    connected.known().room(),
+                    connected.known(),
                     new KernelSpecs.Ends(
                         connected.links().sends(),
                         connected.links().recvs(),

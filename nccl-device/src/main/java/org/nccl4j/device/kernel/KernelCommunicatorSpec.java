@@ -22,6 +22,7 @@ import org.nccl4j.device.os.AllowedCores;
  * @param ring ranks in ring order, a list for each channel
  * @param trees this rank's places in the two trees; half of the data go through each
  * @param hosts ranks of each host, in the order of the rings and trees; hosts by their lowest rank
+ * @param carried whether a proxy carries some connection of some rank; the same on all ranks
  * @param local cores of the ranks that share this machine's processor, this one's first
  * @param progress what a kernel that waits on the processor may do meanwhile
  * @param deadline longest that an operation may wait for another rank
@@ -40,6 +41,7 @@ public record KernelCommunicatorSpec(
     List<int[]> ring,
     List<Tree> trees,
     List<List<Integer>> hosts,
+    boolean carried,
     List<AllowedCores> local,
     Progress progress,
     Duration deadline,
@@ -70,6 +72,7 @@ public record KernelCommunicatorSpec(
         ring,
         trees,
         hosts,
+        carried,
         local,
         progress,
         deadline,
@@ -121,6 +124,7 @@ public record KernelCommunicatorSpec(
         ring,
         trees,
         together(nRanks),
+        /* carried= */ false,
         AllowedCores.ofThisThread(localRanks),
         progress,
         deadline,

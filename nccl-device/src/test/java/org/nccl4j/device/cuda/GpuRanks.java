@@ -108,6 +108,7 @@ public final class GpuRanks implements AutoCloseable {
               rings,
               trees(rank),
               machines(hosts),
+              /* carried= */ false,
               AllowedCores.ofThisThread(n),
               Progress.NONE,
               deadline,

@@ -23,6 +23,7 @@ class KernelCommunicatorSpecTest {
         List.of(),
         List.of(),
         KernelCommunicatorSpec.together(3),
+        /* carried= */ false,
         List.of(local),
         Progress.NONE,
         Duration.ofSeconds(3),

@@ -7,6 +7,7 @@ import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.peers.Membership;
 import org.nccl4j.api.init.probe.KeptCopyTimes;
 import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.Settings;
@@ -45,7 +46,7 @@ public final class KernelSpecs {
   /**
    * The description of a rank.
    *
-   * @param room for blocks that all ranks' devices have
+   * @param facts that all ranks know
    */
   public static KernelCommunicatorSpec of(
       InitRequest request,
@@ -53,7 +54,7 @@ public final class KernelSpecs {
       Membership members,
       ConnectionLayout layout,
       ChannelGraphs graphs,
-      BlockRoom room,
+      CommunicatorProfile facts,
       Ends ends) {
     return new KernelCommunicatorSpec(
         request.name(),
@@ -65,11 +66,12 @@ public final class KernelSpecs {
         graphs.rings(),
         graphs.trees(),
         members.layout().ranks(),
+        facts.spread().carried(),
         members.coresBeside(rank),
         ends.progress(),
         request.operationTimeout(),
         ends.nvls(),
-        options(request, room),
+        options(request, facts.room()),
         ends.connector(),
         singleCopy(request, rank));
   }

@@ -2,6 +2,7 @@ package org.nccl4j.api.init.engine;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.Collections;
@@ -12,6 +13,8 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.peers.Membership;
 import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
+import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
@@ -37,6 +40,18 @@ class KernelSpecsTest {
     InitRequest request =
         new InitRequest(
             "bound", HostDevice.instance(), Settings.alone(Map.of("NCCL4J_SINGLE_COPY", "off")));
+    CommunicatorProfile facts =
+        new CommunicatorProfile(
+            8,
+            Device.Kind.HOST,
+            "host",
+            /* reach= */ false,
+            /* nvlink= */ false,
+            new RankPlacement(2, 4, /* carried= */ true, 1, /* lines= */ false),
+            Optional.empty(),
+            Optional.empty(),
+            4,
+            BlockRoom.UNLIMITED);
     KernelCommunicatorSpec spec =
         KernelSpecs.of(
             request,
@@ -44,9 +59,10 @@ class KernelSpecsTest {
             members,
             new ConnectionLayout(1024, 0, 1024),
             new ChannelGraphs(List.of(), List.of(), Optional.empty()),
-            BlockRoom.UNLIMITED,
+            facts,
             new KernelSpecs.Ends(List.of(), List.of(), null, null, null));
     assertEquals(List.of(List.of(0, 2, 1, 3), List.of(4, 6, 5, 7)), spec.hosts());
+    assertTrue(spec.carried(), "as all ranks have agreed, whatever this one's connections are");
     assertArrayEquals(
         members.layout().ring(),
         spec.hosts().stream().flatMap(List::stream).mapToInt(Integer::intValue).toArray());

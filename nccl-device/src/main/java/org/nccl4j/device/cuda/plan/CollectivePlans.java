@@ -41,7 +41,7 @@ public final class CollectivePlans implements AutoCloseable {
     check(work);
     int channels = channels(work);
     Offheap arguments = arguments(work, 0, channels);
-    if (memory.hasOneRing()) {
+    if (!spec.carried() && memory.hasOneRing()) {
       DynamicRingRounds.of(work, bytes(work), channels, sliceBytes(work), spec.nRanks())
           .ifPresent(rounds -> rounds.put(arguments, memory.claims()));
     }

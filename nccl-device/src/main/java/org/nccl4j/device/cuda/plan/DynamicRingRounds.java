@@ -10,7 +10,8 @@ import org.nccl4j.operation.Protocol;
 /**
  * Rounds of a ring that channels claim, each when it has ended one, instead of having a share each:
  * channels do not keep one pace, and links that some of them leave early carry less. The last
- * rounds are small, so that all channels end together. The same on all ranks.
+ * rounds are small, so that all channels end together. The same on all ranks, none of which may
+ * have a connection that a proxy carries: a step's size is where its round would be.
  *
  * @param whole rounds before the small ones
  * @param smallSlices slices of a chunk in these

@@ -15,7 +15,9 @@ public final class KernelLayout {
   /** Bytes of a rank in a table. */
   static final int RANK_BYTES = 2;
 
+  /** The fewest channels that claim rounds, where nothing is carried. */
   public static final int CLAIMING_CHANNELS = 32;
+
   public static final int UNTOLD_STEPS = 2;
 
   /** Threads of a block: of Simple, sends and receives. */

@@ -6,15 +6,22 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -40,7 +47,7 @@ class DynamicRingRoundsTest extends AgainstFakeCuda {
     assertTrue(rounds(Operation.REDUCE, Algorithm.ONE_SHOT, Protocol.SIMPLE, least, 64).isEmpty());
     assertTrue(
         rounds(Operation.REDUCE, Algorithm.RING, Protocol.SIMPLE, least, 31).isEmpty(),
-        "a proxy of some rank may tell sizes where numbers would go");
+        "few channels have shares");
   }
 
   @Test
@@ -80,10 +87,66 @@ class DynamicRingRoundsTest extends AgainstFakeCuda {
     }
   }
 
+  /**
+   * A proxy takes a step's size from the word where a round's number would be, on all ranks alike:
+   * numbers travel round the whole ring.
+   */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void noChannelClaimsWhereAProxyCarriesAnyRanksSteps(boolean ownAreCarried) {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    int channels = 32;
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        KernelCommunicator carried =
+            ranks
+                .devices
+                .get(1)
+                .createKernelCommunicator(carried(ranks.spec, ownAreCarried ? channels : 0))) {
+      for (Operation operation : Operation.collectives()) {
+        CollectiveWork work = work(operation, Algorithm.RING, Protocol.SIMPLE, 1 << 28, channels);
+        assertNotEquals(0, told(ranks.communicators().get(1), work));
+        assertEquals(0, told(carried, work));
+      }
+    }
+  }
+
+  /** The last rank's, with some rank's connections carried. */
+  private static KernelCommunicatorSpec carried(KernelCommunicatorSpec spec, int channels) {
+    return new KernelCommunicatorSpec(
+        spec.name(),
+        spec.rank(),
+        spec.nRanks(),
+        spec.layout(),
+        carried(spec.sends(), channels),
+        carried(spec.recvs(), channels),
+        spec.ring(),
+        spec.trees(),
+        spec.hosts(),
+        /* carried= */ true,
+        spec.local(),
+        spec.progress(),
+        spec.deadline(),
+        spec.nvls(),
+        spec.launching(),
+        spec.connector(),
+        spec.singleCopy());
+  }
+
+  private static List<Connection> carried(List<Connection> connections, int channels) {
+    List<Connection> with = new ArrayList<>(connections);
+    Connection first = with.get(0);
+    with.set(0, new Connection(first.data(), first.credit(), channels, /* lines= */ true));
+    return with;
+  }
+
   private static long told(GpuRanks ranks, int rank, long count, int channels) {
-    CollectiveWork work =
-        work(Operation.REDUCE, Algorithm.RING, Protocol.SIMPLE, 4 * count, channels);
-    var plan = (CudaKernelPlan) ranks.communicators().get(rank).prepare(work);
+    return told(
+        ranks.communicators().get(rank),
+        work(Operation.REDUCE, Algorithm.RING, Protocol.SIMPLE, 4 * count, channels));
+  }
+
+  private static long told(KernelCommunicator communicator, CollectiveWork work) {
+    var plan = (CudaKernelPlan) communicator.prepare(work);
     return plan.arguments().bytes().getLong(KernelLayout.CLAIMS);
   }
 

@@ -66,6 +66,7 @@ class HierarchicalPlansTest extends AgainstFakeCuda {
         List.of(IntStream.range(0, n).toArray()),
         List.of(),
         hosts,
+        /* carried= */ false,
         AllowedCores.ofThisThread(1),
         Progress.NONE,
         Duration.ofSeconds(3),

@@ -103,6 +103,7 @@ class LateConnectionsTest extends AgainstFakeCuda {
             List.of(IntStream.range(0, RANKS).toArray()),
             List.of(),
             KernelCommunicatorSpec.together(RANKS),
+            /* carried= */ true,
             AllowedCores.ofThisThread(1),
             Progress.NONE,
             Duration.ofSeconds(3),

@@ -144,6 +144,7 @@ final class LocalRanks implements AutoCloseable {
                   List.of(order),
                   trees(rank),
                   machines,
+                  /* carried= */ false,
                   AllowedCores.ofThisThread(n),
                   Progress.NONE,
                   deadline,
