@@ -14,7 +14,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.Devices;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
@@ -34,9 +37,12 @@ class NetGpuTest {
 
   /** Processes that take each other for ranks of such hosts. */
   private Ranks start(List<String> hosts, Map<String, String> settings) {
+    return start(hosts, settings, MOST_BYTES);
+  }
+
+  private Ranks start(List<String> hosts, Map<String, String> settings, int mostBytes) {
     Placement placement = new Placement(hosts, List.of("env", "NCCL_HOSTID={host}"));
-    RankSpec spec =
-        new RankSpec(0, gpus, 1, MOST_BYTES, Device.Kind.CUDA, "", RegistrationMode.NOT);
+    RankSpec spec = new RankSpec(0, gpus, 1, mostBytes, Device.Kind.CUDA, "", RegistrationMode.NOT);
     PrintWriter err = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
     Ranks ranks = ProcessRanks.start(spec, placement, err);
     String id =
@@ -89,6 +95,28 @@ class NetGpuTest {
     List<String> hosts = List.of("a", "b", "c", "d", "e", "f", "g", "h").subList(0, gpus);
     try (Ranks ranks = start(hosts, Map.of("NCCL_NCHANNELS_PER_NET_PEER", "32"))) {
       operations(ranks, 3);
+    }
+  }
+
+  /** As many channels, and as large data, as claim rounds of a ring where nothing is carried. */
+  @Test
+  void largeDataInManyChannelsOfRings() {
+    int bytes = 128 << 20;
+    List<String> hosts = List.of("a", "b", "c", "d", "e", "f", "g", "h").subList(0, gpus);
+    Map<String, String> settings =
+        Map.of("NCCL_NCHANNELS_PER_NET_PEER", "32", "NCCL_ALGO", "Ring", "NCCL_PROTO", "Simple");
+    try (Ranks ranks = start(hosts, settings, bytes)) {
+      for (Workload workload :
+          List.of(
+              Workload.BROADCAST,
+              Workload.REDUCE,
+              Workload.ALL_GATHER,
+              Workload.REDUCE_SCATTER,
+              Workload.ALL_REDUCE)) {
+        long count = bytes / DataType.FLOAT32.bytes();
+        Cell cell = new Cell(workload, DataType.FLOAT32, RedOp.SUM, 0, count, /* inPlace= */ false);
+        RandomCells.check(ranks, cell, SEED);
+      }
     }
   }
 
