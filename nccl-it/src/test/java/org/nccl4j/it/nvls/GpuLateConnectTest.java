@@ -15,7 +15,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /**
@@ -48,6 +50,12 @@ class GpuLateConnectTest {
     assertEquals(0, ran.status(), ran.output());
     assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
     return ran;
+  }
+
+  /** One-shot is chosen for all that are connected at creation, and refused among more. */
+  @Test
+  void oneShotGoesUpToAllThatAreConnectedAtCreation() {
+    assertTrue(ScaleSettings.MOST_CONNECTED_GPUS <= KernelLayout.INLINE_PEERS + 1);
   }
 
   /** So many ranks of one process take minutes of two busy cores. */
