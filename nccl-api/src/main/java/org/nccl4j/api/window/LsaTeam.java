@@ -82,7 +82,7 @@ public record LsaTeam(int first, int size, int place) {
     return Optional.of(
         fewest < largest
             ? "%s, and machines or cliques have %d to %d".formatted(teams, fewest, largest)
-            : "%s, and %d cannot be divided into larger ones; with %d ranks teams would have %d"
+            : "%s, and %d cannot be divided into larger ones; with %d ranks on each, teams would have %d"
                 .formatted(teams, largest, largest / parts * parts, largest / parts));
   }
 

@@ -79,8 +79,8 @@ class LsaTeamTest {
   @ParameterizedTest
   @CsvSource({
     "37, 'have teams of 1: all teams have as many ranks, at most 32, and 37 cannot be divided into"
-        + " larger ones; with 36 ranks teams would have 18'",
-    "41, 'with 40 ranks teams would have 20'",
+        + " larger ones; with 36 ranks on each, teams would have 18'",
+    "41, 'with 40 ranks on each, teams would have 20'",
     "34, ",
     "35, 'have teams of 7'",
     "74, 'have teams of 2'",
