@@ -38,6 +38,7 @@ public final class CommTopology {
   private final List<NodeGraphs> nodes;
   private final Map<Integer, Place> places;
   private final CommGraph comm;
+  private final int askedChannels;
   private final NcclCostModel costs;
   private final ChannelTuningModel tuning;
   private final double neighbourGigabytes;
@@ -85,6 +86,7 @@ public final class CommTopology {
     this.nodes = List.copyOf(nodes);
     this.places = Map.copyOf(places);
     this.comm = CommGraph.connect(this.nodes, options.settings(), options.collNet());
+    this.askedChannels = Math.max(options.settings().minChannels(), options.settings().minCtas());
     this.costs = NcclCostModel.of(comm, options.settings());
     this.tuning = ChannelTuningModel.of(comm, options.settings());
     this.neighbourGigabytes = neighbourGigabytes(this.places);
@@ -194,6 +196,11 @@ public final class CommTopology {
               names.putIfAbsent(name, names.size());
               element.set(key, names.get(name));
             });
+  }
+
+  /** The fewest channels of rings and trees that the settings ask for; 1 where they do not. */
+  public int askedChannels() {
+    return askedChannels;
   }
 
   /** Rings, trees and channels over all machines. */

@@ -150,7 +150,7 @@ public final class ClusterChoices {
                 hosts,
                 carried,
                 carried
-                    ? network.channels.applyAsInt(NetDistances.channels(topology.comm()))
+                    ? network.channels.applyAsInt(NetDistances.channels(topology))
                     : ConnectionLayout.CHANNELS,
                 /* lines= */ !carried || !network.direct || !reachesGpus(machine),
                 network.name)
