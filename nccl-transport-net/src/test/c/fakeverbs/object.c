@@ -96,6 +96,9 @@ int ibv_destroy_cq(struct ibv_cq *cq) {
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a) {
   if (record("ibv_create_qp")) return NULL;
+  char size[48];
+  snprintf(size, sizeof size, "qp sends=%u", a->cap.max_send_wr);
+  record(size);
   if (a->qp_type != IBV_QPT_RC || !a->send_cq || !a->recv_cq || a->cap.max_send_wr < 1) { errno = EINVAL; return NULL; }
   struct fake_qp *q = calloc(1, sizeof *q);
   q->qp.context = pd->context;

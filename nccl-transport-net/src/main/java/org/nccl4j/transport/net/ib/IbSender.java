@@ -21,12 +21,16 @@ import org.nccl4j.transport.net.ib.verbs.WorkRequests;
  * receiver's request by an immediate.
  */
 final class IbSender extends IbConnection implements NetSender {
-  private static final int REQUESTS = 128;
+  private static final int REQUESTS = 120;
 
   /** Most bytes of a message that goes over one port of a merged device: a second costs more. */
   private static final int WHOLE_BYTES = 16 << 10;
 
-  /** Data, sizes and an immediate for each request. */
+  /**
+   * Data, sizes and an immediate for each request, what ends the groups of all slots again, and
+   * tests. At most 512: an adapter rounds up to a power of two. A completion queue has room for
+   * all, since those that a broken queue pair flushes complete, signaled or not.
+   */
   private static final int SENDS = 3 * REQUESTS + 2 * ClearToSend.SLOTS + 8;
 
   /** Identifies a write that no request waits for. */
