@@ -163,6 +163,12 @@ final class IbNet implements Net {
     return true;
   }
 
+  /** {@inheritDoc} The control connections of both; devices are open once for all. */
+  @Override
+  public int descriptors(int pairs) {
+    return 2 * pairs;
+  }
+
   @Override
   public Optional<String> unprotected() {
     return Optional.of("the NIC moves them");

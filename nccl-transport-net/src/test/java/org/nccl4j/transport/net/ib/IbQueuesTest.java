@@ -4,11 +4,17 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.File;
+import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -103,6 +109,49 @@ class IbQueuesTest extends WithFakeVerbs {
       for (int round = 0; round < 200; round++) {
         assertTrue(link.moves(bytes));
       }
+    }
+  }
+
+  /** Adapters round a queue's size up to a power of two, and its memory is locked. */
+  @Test
+  void aQueuePairHasAtMost512Sends() {
+    FakeVerbs.addInfiniBand(fake, "ib0", 1);
+    try (IbLink link = new IbLink()) {
+      assertTrue(link.moves(1000));
+      List<Integer> sizes =
+          FakeVerbs.calls(fake, "qp sends=").stream()
+              .map(call -> Integer.parseInt(call.substring("qp sends=".length())))
+              .toList();
+      assertTrue(sizes.size() > 0 && Collections.max(sizes) <= 512, sizes::toString);
+    }
+  }
+
+  /** Both ends are in this process, so it has one of each as a rank has for as many pairs. */
+  @Test
+  void theDescriptorsOfConnectionsAreThoseOfTheirControlConnections() {
+    FakeVerbs.addRoce(fake, "roce0", 5);
+    int more = 5;
+    try (IbLink link = new IbLink()) {
+      assertTrue(link.moves(1000));
+      long before = sockets();
+      for (int i = 0; i < more; i++) {
+        connect(link, 0, 0, new ArrayList<>(), new ArrayList<>());
+      }
+      IbLink.await(() -> sockets() - before == link.from.descriptors(more));
+    }
+  }
+
+  private static long sockets() {
+    String[] descriptors = new File("/proc/self/fd").list();
+    return Stream.of(descriptors).filter(IbQueuesTest::isSocket).count();
+  }
+
+  private static boolean isSocket(String descriptor) {
+    try {
+      Path link = Path.of("/proc/self/fd", descriptor);
+      return Files.readSymbolicLink(link).toString().startsWith("socket:");
+    } catch (IOException e) {
+      return false; // closed since
     }
   }
 
