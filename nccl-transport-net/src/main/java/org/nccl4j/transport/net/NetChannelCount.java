@@ -1,7 +1,9 @@
 package org.nccl4j.transport.net;
 
+import java.util.List;
 import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.TopologySettings;
+import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -19,6 +21,12 @@ public final class NetChannelCount {
    */
   public static final int MOST = ConnectionLayout.CHANNELS / 2;
 
+  /**
+   * Most channels of a network of another author, unless the user asks for more: the handles of
+   * {@link #MOST} fit a connector only where they are alike.
+   */
+  static final int MOST_OF_PLUGINS = 16;
+
   private static final int LEAST = 2;
 
   /** Most network connections of a rank each way, where more than {@link #LEAST} are chosen. */
@@ -28,14 +36,15 @@ public final class NetChannelCount {
 
   /** Returns the number of the connections between this rank and another. */
   static int of(TransportContext context, int peer) {
+    List<PeerInfo> peers = context.peers();
+    int cards = context.netChannels();
+    int useful =
+        CommonNetwork.isPlugin(peers.get(context.rank()), peers.get(peer))
+            ? Math.min(cards, MOST_OF_PLUGINS)
+            : cards;
     return context.connectsLate(peer)
-        ? amongAll(context, context.peers().size(), context.netChannels())
-        : atCreation(context);
-  }
-
-  /** Returns the number of the connections that are made with the communicator. */
-  private static int atCreation(TransportContext context) {
-    return of(context, context.peers().size(), context.netChannels());
+        ? amongAll(context, peers.size(), useful)
+        : of(context, peers.size(), useful);
   }
 
   /**

@@ -108,12 +108,9 @@ final class NetTransport implements PxnTransport {
     return context.peers().get(context.rank());
   }
 
-  /** The network that both ends take: the best of the lower rank's that the other has too. */
+  /** The network that both ends take. */
   private Optional<String> common(PeerInfo peer) {
-    boolean lower = context.rank() < peer.rank();
-    List<String> first = lower ? self().nets() : peer.nets();
-    List<String> second = lower ? peer.nets() : self().nets();
-    return first.stream().filter(second::contains).findFirst();
+    return CommonNetwork.of(self(), peer);
   }
 
   private Net net(PeerInfo peer) {

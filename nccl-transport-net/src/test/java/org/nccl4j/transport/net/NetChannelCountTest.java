@@ -29,8 +29,17 @@ import org.nccl4j.device.connection.ConnectionLayout;
 /** The number of channels that proxies carry. */
 class NetChannelCountTest {
   /** So many ranks, for whose hosts' cards the topology has so many channels. */
-  private record Context(int nRanks, int netChannels, String asked, boolean late)
+  private record Context(
+      int nRanks, int netChannels, String asked, boolean late, List<String> names)
       implements TransportContext {
+    private Context(int nRanks, int netChannels, String asked, boolean late) {
+      this(nRanks, netChannels, asked, late, List.of("Socket"));
+    }
+
+    private static PeerInfo peer(List<String> names) {
+      return new PeerInfo(0, "host", "", "", 0, Device.Kind.CUDA, "gpu", names);
+    }
+
     @Override
     public int rank() {
       return 0;
@@ -38,9 +47,10 @@ class NetChannelCountTest {
 
     @Override
     public List<PeerInfo> peers() {
-      PeerInfo peer =
-          new PeerInfo(0, "host", "", "", 0, Device.Kind.CUDA, "gpu", List.of("Socket"));
-      return Collections.nCopies(nRanks, peer);
+      List<PeerInfo> peers = new ArrayList<>(Collections.nCopies(nRanks, peer(List.of("Socket"))));
+      peers.set(0, peer(names));
+      peers.set(1, peer(names));
+      return peers;
     }
 
     @Override
@@ -97,7 +107,7 @@ class NetChannelCountTest {
   void isTheUsersOrThatOfTheCards(int nRanks, int cards, String asked, int expected) {
     Context context = new Context(nRanks, cards, asked, /* late= */ false);
     assertEquals(expected, NetChannelCount.of(context, 1));
-    assertEquals(expected, NetChannelCount.of(context, 2));
+    assertEquals(expected, NetChannelCount.of(context, nRanks - 1));
   }
 
   /** Rings and trees keep the channels of all cards, however many ranks there are. */
@@ -121,6 +131,18 @@ class NetChannelCountTest {
     Context context = new Context(nRanks, cards, asked, /* late= */ true);
     assertEquals(ring, NetChannelCount.of(context, 1));
     assertEquals(others, NetChannelCount.of(context, 2));
+  }
+
+  /** Handles of other authors' networks may have nothing in common; a user may know better. */
+  @ParameterizedTest
+  @CsvSource({"Plugin, 77, , 16", "Fast, 77, , 16", "Plugin, 5, , 5", "Plugin, 77, 32, 32"})
+  void pluginsHaveFewerUnlessTheUserAsksForMore(
+      String name, int cards, String asked, int expected) {
+    Context context =
+        new Context(4, cards, asked, /* late= */ false, List.of(name, "IB", "Socket"));
+    assertEquals(expected, NetChannelCount.of(context, 1));
+    int others = asked == null ? Math.min(cards, 32) : expected;
+    assertEquals(others, NetChannelCount.of(context, 2), "sockets are what both have");
   }
 
   /** The words of the last carried channel are the last of the connection. */
