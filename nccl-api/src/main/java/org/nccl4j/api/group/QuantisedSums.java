@@ -89,7 +89,7 @@ public final class QuantisedSums {
     this.device = device;
     this.where = " on " + who + ": ";
     this.memory = memory;
-    this.ways = new QuantisedWays(how, rank, nRanks, device.kind() == Device.Kind.HOST);
+    this.ways = new QuantisedWays(how, rank, nRanks);
   }
 
   /** Sets what plans and launches from now on: before the first call, and after a suspension. */

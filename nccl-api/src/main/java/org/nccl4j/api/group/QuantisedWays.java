@@ -36,14 +36,12 @@ final class QuantisedWays {
   private final QuantisedSums.How how;
   private final int rank;
   private final int nRanks;
-  private final boolean onHost;
   private Planner planner;
 
-  QuantisedWays(QuantisedSums.How how, int rank, int nRanks, boolean onHost) {
+  QuantisedWays(QuantisedSums.How how, int rank, int nRanks) {
     this.how = how;
     this.rank = rank;
     this.nRanks = nRanks;
-    this.onHost = onHost;
   }
 
   /** Sets what predicts from now on. */
@@ -139,16 +137,16 @@ final class QuantisedWays {
   }
 
   private HierarchicalTimes hierarchical(HierarchicalSum way, long shape, long count) {
-    double launches = onHost ? 0 : (way.scatters() ? 2 : 3) * GPU_LAUNCH;
+    double launches = planner.isOfHosts() ? 0 : (way.scatters() ? 2 : 3) * GPU_LAUNCH;
     return new HierarchicalTimes(way.times(planner), own(shape, count) + launches);
   }
 
-  /** Predicted microseconds of the steps on a rank's own memory. */
+  /** Predicted microseconds of the steps on a rank's own memory, the same on all ranks. */
   private double own(long shape, long count) {
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
     long elements = elements(shape, count);
     double passes = all ? 1 : SCATTER_SHARE;
-    return onHost
+    return planner.isOfHosts()
         ? passes * elements * HOST_NANOS / NANOS_PER_MICRO
         : passes * elements * CallShape.type(shape).bytes() / GPU_BYTES_PER_MICRO
             + (all ? 2 + 1 : 2) * GPU_LAUNCH;

@@ -19,6 +19,7 @@ import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
@@ -283,6 +284,14 @@ public final class Planner {
    */
   public KernelPlan plan(Operation operation, long part, List<List<Message>> steps, int messages) {
     return this.messages.plan(operation, part, steps, messages);
+  }
+
+  /**
+   * True if predicted times are those of host devices. Where ranks have devices of several kinds
+   * they agree on one of them, which need not be this rank's.
+   */
+  public boolean isOfHosts() {
+    return ranks.kind() == Device.Kind.HOST;
   }
 
   /** The ranks of each host; hosts by their lowest rank. */

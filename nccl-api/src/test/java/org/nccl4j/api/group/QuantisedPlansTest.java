@@ -1,0 +1,228 @@
+package org.nccl4j.api.group;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.api.FakeKernels;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.NvlsAccess;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
+import org.nccl4j.api.plan.algorithm.CtaLimits;
+import org.nccl4j.api.plan.algorithm.RankPlacement;
+import org.nccl4j.api.plan.algorithm.TunerHook;
+import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.window.RemotePeers;
+import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.api.window.WindowSetup;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.connection.ConnectionLayout;
+import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
+import org.nccl4j.operation.Operation;
+
+/** Prepared calls of quantised sums of one rank, by kernels that record them. */
+class QuantisedPlansTest {
+  private static final int RANKS = 4;
+
+  private final HostDevice device = HostDevice.instance();
+  private final FakeKernels kernels = new FakeKernels();
+
+  @Test
+  void memoryOfQuantisedSumsThatGrowsIsFreedLate() {
+    LeasingDevice leasing = new LeasingDevice();
+    QuantisedSums sums = quantised(leasing);
+    sums.prepare(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null, 1000);
+    sums.prepare(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null, 10_000);
+    assertEquals(2, leasing.freed.size());
+    assertTrue(
+        leasing.freed.stream().allMatch(of -> of.startsWith("late ")), leasing.freed::toString);
+    sums.close();
+    assertEquals(4, leasing.freed.size());
+    assertFalse(leasing.freed.get(3).startsWith("late "));
+  }
+
+  private static Planner planner(
+      FakeKernels by, Device.Kind kind, RankPlacement spread, AlgorithmFilter filter) {
+    Planner.Rules rules =
+        new Planner.Rules(
+            filter,
+            TunerHook.NONE,
+            CtaLimits.NONE,
+            new InfoLog(Settings.ofProcess(Map.of()), "test"));
+    CommunicatorProfile profile =
+        new CommunicatorProfile(
+            RANKS,
+            kind,
+            "",
+            /* reach= */ true,
+            /* nvlink= */ false,
+            spread,
+            Optional.empty(),
+            Optional.empty(),
+            /* cores= */ 2,
+            BlockRoom.UNLIMITED);
+    List<PeerInfo> peers =
+        IntStream.range(0, RANKS)
+            .mapToObj(r -> new PeerInfo(r, "h", "ns", "p", 0, kind, "a device"))
+            .toList();
+    WindowRegistry windows =
+        new WindowRegistry(
+            new WindowSetup(
+                "c",
+                0,
+                peers,
+                HostDevice.instance(),
+                null,
+                0,
+                RemotePeers.none("", ""),
+                null,
+                null),
+            space -> {});
+    ConnectionLayout layout = new ConnectionLayout(1024, 1024, 4096);
+    return new Planner(by, new Planner.Place(0, profile, layout, NvlsAccess.NONE, windows), rules);
+  }
+
+  /** Four ranks of one host. */
+  private QuantisedSums quantised(Device of) {
+    RankPlacement one = new RankPlacement(1, RANKS, false, ConnectionLayout.CHANNELS, true);
+    return quantised(of, planner(kernels, Device.Kind.HOST, one, AlgorithmFilter.ALL));
+  }
+
+  /** Two of four ranks on each of two hosts. */
+  private QuantisedSums amongHosts(Device of, Device.Kind kind, String algorithms) {
+    RankPlacement two = new RankPlacement(2, 2, true, ConnectionLayout.CHANNELS, true);
+    AlgorithmFilter filter = AlgorithmFilter.parse(algorithms, "");
+    return quantised(of, planner(kernels, kind, two, filter));
+  }
+
+  private QuantisedSums quantised(Device of, Planner planner) {
+    QuantisedSums sums =
+        new QuantisedSums(
+            new QuantisedSums.How(DataType.INT8, 32),
+            0,
+            RANKS,
+            of,
+            "rank 0",
+            new QuantisedMemory(of));
+    sums.attach(planner, new Launcher(kernels, Duration.ofSeconds(60)));
+    return sums;
+  }
+
+  private static long shape(Operation operation, RedOp op, int root) {
+    return CallShape.of(operation, DataType.FLOAT32, op, root);
+  }
+
+  private long discards() {
+    return kernels.plans.stream().mapToInt(FakeKernels.Plan::discards).sum();
+  }
+
+  /** Memory that a program wraps may claim any size. */
+  @Test
+  void quantisedSumsOfTooManyElementsAreRefused() {
+    QuantisedSums sums = quantised(device);
+    for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)) {
+      for (long count : new long[] {Long.MAX_VALUE / 16, Long.MAX_VALUE / 4, Long.MAX_VALUE}) {
+        InvalidArgumentException e =
+            assertThrows(
+                InvalidArgumentException.class,
+                () -> sums.check(shape(operation, RedOp.SUM, 0), count));
+        assertEquals(ErrorId.COUNT, e.id());
+      }
+      sums.check(shape(operation, RedOp.SUM, 0), Long.MAX_VALUE / 16 / RANKS);
+    }
+  }
+
+  /** A table with a place for each would prepare calls with one place anew. */
+  @Test
+  void callsByTurnsArePreparedOnce() {
+    QuantisedSums sums = quantised(device);
+    int prepared = 0;
+    for (int round = 0; round < 3; round++) {
+      for (int size = 1; size <= 20; size++) {
+        sums.prepare(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null, 1000L * size);
+        sums.prepare(shape(Operation.REDUCE_SCATTER, RedOp.AVG, 0), null, 512L * size);
+      }
+      assertTrue(round == 0 || kernels.plans.size() == prepared, "round " + round);
+      prepared = kernels.plans.size();
+    }
+    assertEquals(0, discards());
+    sums.close();
+  }
+
+  /** More counts than there are places. */
+  @Test
+  void callsThatAreNotUsedLatelyMakeRoom() {
+    QuantisedSums sums = quantised(device);
+    for (long count = 1; count < 5000; count++) {
+      sums.prepare(shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0), null, count);
+      sums.prepare(shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0), null, 1);
+    }
+    assertTrue(discards() > 8000, () -> "discards: " + discards());
+    sums.close();
+  }
+
+  /** A loop that makes memory of errors for each call would keep the steps of all. */
+  @Test
+  void stepsWithErrorsWhoseMemoryIsClosedAreDiscarded() {
+    long sum = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    QuantisedSums sums = quantised(device);
+    for (int round = 0; round < 10; round++) {
+      try (DeviceMemory errors = device.allocate(4000)) {
+        sums.prepare(sum, errors, 1000);
+        int prepared = kernels.plans.size();
+        sums.prepare(sum, errors, 1000);
+        assertEquals(prepared, kernels.plans.size());
+        assertEquals(2 * round, discards());
+      }
+    }
+    sums.close();
+  }
+
+  /** Memories of errors that are never closed: their steps are bounded. */
+  @Test
+  void stepsWithTooManyErrorsAreDiscarded() {
+    long sum = shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0);
+    QuantisedSums sums = quantised(device);
+    DeviceMemory errors = device.allocate(4000);
+    for (int view = 0; view < 1000; view++) {
+      sums.prepare(sum, errors.slice(0, 4000), 250);
+    }
+    assertTrue(kernels.plans.size() - discards() < 600, () -> discards() + " discarded");
+    sums.close();
+    errors.close();
+  }
+
+  /** Ranks on devices of two kinds choose one way, or they would wait for each other. */
+  @Test
+  void ranksOfAllDevicesChooseOneWay() {
+    for (Device.Kind kind : Device.Kind.values()) {
+      QuantisedSums onHost = amongHosts(device, kind, "");
+      QuantisedSums onGpu = amongHosts(new LeasingDevice(), kind, "");
+      for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)) {
+        for (long count = 1; count < 1L << 30; count *= 3) {
+          assertEquals(
+              onHost.predict(shape(operation, RedOp.SUM, 0), count),
+              onGpu.predict(shape(operation, RedOp.SUM, 0), count));
+        }
+      }
+    }
+  }
+}
