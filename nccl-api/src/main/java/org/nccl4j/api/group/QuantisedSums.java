@@ -19,6 +19,7 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.QuantisedWork.Copies;
+import org.nccl4j.device.kernel.QuantisedWork.Exchange;
 import org.nccl4j.device.kernel.QuantisedWork.Step;
 import org.nccl4j.operation.Operation;
 
@@ -105,6 +106,11 @@ public final class QuantisedSums {
     private final long count;
     private final QuantisedWork.Parts parts;
 
+    /** The shapes of the exchanges of parts, those of the sum too. */
+    private final long toAll;
+
+    private final long gather;
+
     /** The exchanges of the hierarchical way; null where all ranks exchange with all. */
     private final Exchanges exchanges;
 
@@ -143,6 +149,9 @@ public final class QuantisedSums {
       this.shape = shape;
       this.count = count;
       this.parts = parts;
+      int mark = ofParts(shape, exchanges != null).mark();
+      this.toAll = exchange(Operation.ALL_TO_ALL, mark);
+      this.gather = exchange(Operation.ALL_GATHER, mark);
       this.exchanges = exchanges;
       this.dequantise = dequantise;
     }
@@ -161,6 +170,7 @@ public final class QuantisedSums {
   /**
    * The exchanges of a call that goes hierarchically.
    *
+   * @param copies the shape of the exchange of copies with the owners
    * @param ownerBytes that a rank sends to each owner of its host, at most
    * @param elements of this rank's share
    * @param ofSum elements of this rank's part of the sum
@@ -168,6 +178,7 @@ public final class QuantisedSums {
    */
   private record Exchanges(
       HierarchicalSum way,
+      long copies,
       long ownerBytes,
       long elements,
       long ofSum,
@@ -286,9 +297,9 @@ public final class QuantisedSums {
     if (call.exchanges != null) {
       return;
     }
-    planner.plan(toAll(), call.out, call.in, call.parts.bytes());
+    planner.plan(call.toAll, call.out, call.in, call.parts.bytes());
     if (call.dequantise != null) {
-      planner.plan(gather(), call.own, call.out, call.parts.bytes());
+      planner.plan(call.gather, call.own, call.out, call.parts.bytes());
     }
   }
 
@@ -323,14 +334,14 @@ public final class QuantisedSums {
       Call call, Feedback feedback, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     long shape = call.shape;
     long bytes = call.parts.bytes();
-    KernelPlan toAll = planner.plan(toAll(), call.out, call.in, bytes);
+    KernelPlan toAll = planner.plan(call.toAll, call.out, call.in, bytes);
     KernelPlan gather =
-        call.dequantise == null ? null : planner.plan(gather(), call.own, call.out, bytes);
+        call.dequantise == null ? null : planner.plan(call.gather, call.own, call.out, bytes);
     long elements = call.parts.count();
     long ofPart = call.parts.elements(rank);
     launcher.launchOther(
         feedback.quantise, send, call.out, stream, step(Operation.QUANTISE, shape), elements);
-    launcher.launchCollective(toAll, call.out, call.in, stream, toAll(), bytes);
+    launcher.launchCollective(toAll, call.out, call.in, stream, call.toAll, bytes);
     if (gather == null) {
       launcher.launchOther(
           feedback.sum, call.in, recv, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
@@ -338,7 +349,7 @@ public final class QuantisedSums {
     }
     launcher.launchOther(
         feedback.sum, call.in, call.own, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
-    launcher.launchCollective(gather, call.own, call.out, stream, gather(), bytes);
+    launcher.launchCollective(gather, call.own, call.out, stream, call.gather, bytes);
     launcher.launchOther(
         call.dequantise, call.out, recv, stream, step(Operation.DEQUANTISE, shape), elements);
   }
@@ -349,7 +360,7 @@ public final class QuantisedSums {
     long shape = call.shape;
     long bytes = call.parts.bytes();
     Exchanges by = call.exchanges;
-    launcher.launchCollective(by.toOwners, send, call.copies, stream, toAll(), by.ownerBytes);
+    launcher.launchCollective(by.toOwners, send, call.copies, stream, by.copies, by.ownerBytes);
     launcher.launchOther(
         feedback.quantise,
         call.copies,
@@ -357,7 +368,7 @@ public final class QuantisedSums {
         stream,
         step(Operation.QUANTISE, shape),
         by.elements);
-    launcher.launchCollective(by.betweenHosts, call.made, call.in, stream, toAll(), bytes);
+    launcher.launchCollective(by.betweenHosts, call.made, call.in, stream, call.toAll, bytes);
     launcher.launchOther(
         feedback.sum,
         call.in,
@@ -366,7 +377,7 @@ public final class QuantisedSums {
         step(Operation.QUANTISED_SUM, shape),
         by.ofSum);
     if (by.toAll != null) {
-      launcher.launchCollective(by.toAll, call.out, call.out, stream, gather(), bytes);
+      launcher.launchCollective(by.toAll, call.out, call.out, stream, call.gather, bytes);
       launcher.launchOther(
           call.dequantise,
           call.out,
@@ -383,14 +394,16 @@ public final class QuantisedSums {
     return CallShape.of(step, CallShape.type(shape), CallShape.op(shape), 0);
   }
 
-  @HotPath
-  private static long toAll() {
-    return CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
+  /** The shape of an exchange of bytes with a mark, which all ranks need to have. */
+  private static long exchange(Operation by, int mark) {
+    return CallShape.withFunction(CallShape.of(by, DataType.UINT8, RedOp.SUM, 0), mark);
   }
 
-  @HotPath
-  private static long gather() {
-    return CallShape.of(Operation.ALL_GATHER, DataType.UINT8, RedOp.SUM, 0);
+  private static Exchange ofParts(long shape, boolean hierarchical) {
+    boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
+    return hierarchical
+        ? all ? Exchange.PARTS_OF_ALL_REDUCE : Exchange.PARTS_OF_REDUCE_SCATTER
+        : all ? Exchange.ALL_REDUCE : Exchange.REDUCE_SCATTER;
   }
 
   /** The steps of calls of a shape and count, with the current memory. */
@@ -456,19 +469,23 @@ public final class QuantisedSums {
 
   private Exchanges exchanges(HierarchicalSum way) {
     QuantisedWork.Parts own = way.parts();
+    boolean all = !way.scatters();
+    int ofCopies = (all ? Exchange.COPIES_OF_ALL_REDUCE : Exchange.COPIES_OF_REDUCE_SCATTER).mark();
+    int ofParts = (all ? Exchange.PARTS_OF_ALL_REDUCE : Exchange.PARTS_OF_REDUCE_SCATTER).mark();
+    long copies = exchange(Operation.ALL_TO_ALL, ofCopies);
     return new Exchanges(
         way,
+        copies,
         way.copies().stride(),
         own.count(),
         own.elements(way.grid().host()),
-        exchange(Operation.ALL_TO_ALL, way, List.of(way.toOwners())),
-        exchange(Operation.ALL_TO_ALL, way, List.of(way.betweenHosts())),
-        way.scatters() ? null : exchange(Operation.ALL_GATHER, way, way.toAll()));
+        plan(copies, way, List.of(way.toOwners())),
+        plan(exchange(Operation.ALL_TO_ALL, ofParts), way, List.of(way.betweenHosts())),
+        all ? plan(exchange(Operation.ALL_GATHER, ofParts), way, way.toAll()) : null);
   }
 
-  private KernelPlan exchange(
-      Operation operation, HierarchicalSum way, List<List<Planner.Message>> steps) {
-    return planner.plan(operation, way.whole().bytes(), steps, way.mostMessages());
+  private KernelPlan plan(long shape, HierarchicalSum way, List<List<Planner.Message>> steps) {
+    return planner.plan(shape, way.whole().bytes(), steps, way.mostMessages());
   }
 
   private KernelPlan plan(

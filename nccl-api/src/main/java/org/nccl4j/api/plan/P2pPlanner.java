@@ -7,7 +7,6 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -67,8 +66,7 @@ final class P2pPlanner {
   }
 
   /** The plan of an exchange among some ranks, as {@link Planner} has it. */
-  KernelPlan plan(Operation operation, long part, List<List<Planner.Message>> steps, int messages) {
-    long shape = CallShape.of(operation, DataType.UINT8, RedOp.SUM, 0);
+  KernelPlan plan(long shape, long part, List<List<Planner.Message>> steps, int messages) {
     List<List<P2pWork>> works = new ArrayList<>();
     for (List<Planner.Message> step : steps) {
       List<P2pWork> of = new ArrayList<>();

@@ -277,13 +277,13 @@ public final class Planner {
   /**
    * The plan of an exchange of messages among some ranks, the caller's from then on.
    *
-   * @param operation that the data carry the signature of
+   * @param shape whose signature the data carry
    * @param part bytes in the signature, the same on all ranks
    * @param steps each begins once this rank's part of the one before has ended
    * @param messages that are under way at once, at most of all ranks
    */
-  public KernelPlan plan(Operation operation, long part, List<List<Message>> steps, int messages) {
-    return this.messages.plan(operation, part, steps, messages);
+  public KernelPlan plan(long shape, long part, List<List<Message>> steps, int messages) {
+    return this.messages.plan(shape, part, steps, messages);
   }
 
   /**

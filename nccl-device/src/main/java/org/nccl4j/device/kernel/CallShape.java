@@ -16,10 +16,16 @@ public final class CallShape {
   /** The operation's number is in the bits from here on. */
   public static final int OPERATION_SHIFT = 58;
 
-  /** The mark of a user's function is in 16 bits from here on; 0 without one. */
+  /**
+   * The marks of users' functions are less; those from here on tell exchanges of quantised sums
+   * apart, as {@link QuantisedWork.Exchange} has them.
+   */
+  static final int FIRST_EXCHANGE = 1 << 16;
+
+  /** The mark of a user's function or of an exchange is in 17 bits from here on; 0 without one. */
   private static final int FUNCTION_SHIFT = 32;
 
-  private static final long FUNCTION_BITS = 0xffffL << FUNCTION_SHIFT;
+  private static final long FUNCTION_BITS = 0x1ffffL << FUNCTION_SHIFT;
 
   private static final int TYPE_SHIFT = 53;
   private static final int OP_SHIFT = 49;
@@ -121,15 +127,15 @@ public final class CallShape {
   }
 
   /**
-   * The same for a reduction by a user's function, or a step of one.
+   * The same for a reduction by a user's function, a step of one, or an exchange of quantised sums.
    *
-   * @param mark as {@link ReductionOperator#mark} has it
+   * @param mark as {@link ReductionOperator#mark} or {@link QuantisedWork.Exchange#mark} has it
    */
   public static long withFunction(long shape, int mark) {
     return shape & ~FUNCTION_BITS | (long) mark << FUNCTION_SHIFT & FUNCTION_BITS;
   }
 
-  /** The mark of the user's function; 0 without one. */
+  /** The mark of the user's function or of an exchange; 0 without one. */
   @HotPath
   public static int function(long shape) {
     return (int) ((shape & FUNCTION_BITS) >>> FUNCTION_SHIFT);

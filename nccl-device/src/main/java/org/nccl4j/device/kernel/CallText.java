@@ -9,7 +9,7 @@ public final class CallText {
   private CallText() {}
 
   /**
-   * A call, which may be a step of a reduction by a user's function.
+   * A call, which may be a step of a reduction by a user's function or of a quantised sum.
    *
    * @param op the operator; looked at where the operation has one
    * @param root or peer; likewise
@@ -26,7 +26,8 @@ public final class CallText {
   }
 
   private static String function(int mark) {
-    return "function %04x".formatted(mark);
+    String exchange = QuantisedWork.Exchange.text(mark);
+    return exchange == null ? "function %04x".formatted(mark) : exchange;
   }
 
   private static String plain(Operation operation, long count, DataType type, String op, int root) {

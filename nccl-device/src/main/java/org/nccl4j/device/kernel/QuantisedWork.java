@@ -46,6 +46,42 @@ public record QuantisedWork(
   }
 
   /**
+   * The exchanges between the steps of a call. Their data carry a mark, so that ranks that call
+   * another operation or go another way do not take each other's data for their own.
+   */
+  public enum Exchange {
+    /** Of an all-reduce, all ranks with all. */
+    ALL_REDUCE("a quantised all_reduce"),
+    /** Of a reduce-scatter, all ranks with all. */
+    REDUCE_SCATTER("a quantised reduce_scatter"),
+    /** Of plain copies within hosts. */
+    COPIES_OF_ALL_REDUCE("copies of a quantised all_reduce within hosts"),
+    COPIES_OF_REDUCE_SCATTER("copies of a quantised reduce_scatter within hosts"),
+    /** Of parts between hosts, and of those of the sum to all ranks. */
+    PARTS_OF_ALL_REDUCE("parts of a quantised all_reduce between hosts"),
+    PARTS_OF_REDUCE_SCATTER("parts of a quantised reduce_scatter between hosts");
+
+    private static final Exchange[] ALL = values();
+
+    private final String text;
+
+    Exchange(String text) {
+      this.text = text;
+    }
+
+    /** Returns the mark in the shapes of its messages, which no function has. */
+    public int mark() {
+      return CallShape.FIRST_EXCHANGE + ordinal();
+    }
+
+    /** Returns the text for messages about a mark; null for that of a function. */
+    static String text(int mark) {
+      int number = mark - CallShape.FIRST_EXCHANGE;
+      return number >= 0 && number < ALL.length ? ALL[number].text : null;
+    }
+  }
+
+  /**
    * The layout of a quantised buffer: a part for each rank, each with its codes, then a float32
    * scale for each block of them. An element is its code's number times its block's scale.
    *

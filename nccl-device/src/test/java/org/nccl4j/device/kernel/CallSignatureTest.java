@@ -168,6 +168,24 @@ class CallSignatureTest {
     }
   }
 
+  /** Ranks that go different ways, or call different operations of as many bytes. */
+  @Test
+  void exchangesOfQuantisedSumsAreToldApartByAnyLine() {
+    for (QuantisedWork.Exchange one : QuantisedWork.Exchange.values()) {
+      for (QuantisedWork.Exchange other : QuantisedWork.Exchange.values()) {
+        for (Operation operation : List.of(Operation.ALL_TO_ALL, Operation.ALL_GATHER)) {
+          assertEquals(
+              one == other,
+              CallSignature.line(CallSignature.ofPart(operation, 0, 4096, one.mark()))
+                  == CallSignature.line(CallSignature.ofPart(operation, 0, 4096, other.mark())));
+        }
+      }
+      String text = CallText.of(Operation.ALL_TO_ALL, 7, DataType.UINT8, "", 0, one.mark());
+      assertTrue(text.startsWith("alltoall of 7 uint8, for "), text);
+      assertTrue(text.contains("quantised"), text);
+    }
+  }
+
   private static int function(int mark) {
     return CallSignature.of(
         CallShape.withFunction(

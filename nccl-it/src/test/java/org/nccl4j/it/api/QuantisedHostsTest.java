@@ -2,12 +2,16 @@ package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -21,6 +25,8 @@ import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Operation;
 
@@ -194,6 +200,75 @@ class QuantisedHostsTest {
       LinkTrafficTest.until(() -> between(name, byHost.get(0)) >= expected);
       assertEquals(expected, between(name, byHost.get(0)));
     }
+  }
+
+  /** A view of one rank, or of one host, that goes another way than the others. */
+  @ParameterizedTest
+  @CsvSource({
+    "aabb, 0, Hierarchical, ALL_REDUCE",
+    "aabb, 3, Ring, ALL_REDUCE",
+    "aabb, 01, Ring, ALL_REDUCE",
+    "aabb, 0, Ring, REDUCE_SCATTER",
+    "abab, 02, Hierarchical, REDUCE_SCATTER"
+  })
+  void differentWaysAreAnError(String hosts, String some, String theirs, Operation operation)
+      throws Exception {
+    String others = theirs.equals("Ring") ? "Hierarchical" : "Ring";
+    differ(
+        hosts,
+        (comm, stream) -> {
+          boolean isSome = some.contains(Integer.toString(comm.rank()));
+          sum(comm, stream, isSome ? theirs : others, operation);
+        });
+  }
+
+  /** The parts of both have as many bytes. */
+  @ParameterizedTest
+  @ValueSource(strings = {"Ring", "Hierarchical"})
+  void differentOperationsAreAnError(String algorithm) throws Exception {
+    differ(
+        "aabb",
+        (comm, stream) ->
+            sum(
+                comm,
+                stream,
+                algorithm,
+                comm.rank() == 1 ? Operation.REDUCE_SCATTER : Operation.ALL_REDUCE));
+  }
+
+  /** An all-reduce of 4096 elements, or a reduce-scatter of 1024 to each of four ranks. */
+  private static void sum(
+      Communicator comm, DeviceStream stream, String algorithm, Operation operation) {
+    boolean all = operation == Operation.ALL_REDUCE;
+    QuantisedCase each =
+        new QuantisedCase(
+            operation, SUM.type(), SUM.format(), SUM.block(), SUM.op(), all ? 4096 : 1024);
+    Communicator view =
+        comm.withOptions(
+            CallOptions.defaults()
+                .withQuantisation(each.format(), each.block())
+                .withAlgorithm(algorithm));
+    try (DeviceMemory send = comm.device().allocate(2 * 4096);
+        DeviceMemory recv = comm.device().allocate(2L * each.count())) {
+      send.fill((byte) 0);
+      each.call(view, send, recv, stream);
+      stream.synchronize();
+    }
+  }
+
+  /** At least one rank says that the calls differ, so that all end. */
+  private static void differ(String hosts, Ranks.Body body) throws Exception {
+    List<ErrorId> ids = new ArrayList<>();
+    try (Ranks ranks = Ranks.onHosts(hosts, PLAIN)) {
+      for (Future<?> each : ranks.start(body)) {
+        try {
+          each.get(300, TimeUnit.SECONDS);
+        } catch (ExecutionException e) {
+          ids.add(assertInstanceOf(NcclException.class, e.getCause()).id());
+        }
+      }
+    }
+    assertTrue(ids.contains(ErrorId.CALLS_DIFFER), ids::toString);
   }
 
   /** As without hosts: over many calls the error of the mean goes to 0. */
