@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CollectiveWork;
@@ -106,6 +107,9 @@ public class FakeKernels implements KernelCommunicator {
   /** What a launch throws; null for nothing. */
   public RuntimeException launchError;
 
+  /** Plans that it prepares before it throws. */
+  public int mostPlans = Integer.MAX_VALUE;
+
   private volatile NcclException failure;
 
   /** The plan that was prepared last. */
@@ -114,6 +118,9 @@ public class FakeKernels implements KernelCommunicator {
   }
 
   private Plan plan(Object work, ReductionOperator operator) {
+    if (plans.size() >= mostPlans) {
+      throw new InternalErrorException("no room for a plan", "make room");
+    }
     plans.add(new Plan(work, operator));
     return last();
   }

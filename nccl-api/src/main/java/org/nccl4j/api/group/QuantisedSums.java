@@ -1,9 +1,9 @@
 package org.nccl4j.api.group;
 
 import java.util.Arrays;
-import java.util.IdentityHashMap;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
+import java.util.function.Supplier;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.device.DataType;
@@ -55,6 +55,9 @@ public final class QuantisedSums {
    */
   private static final int MOST_RESIDUALS = 256;
 
+  /** Calls after which steps with errors in closed memory are forgotten, a power of two. */
+  private static final int CALLS_OF_CLOSED = 1024;
+
   /**
    * A quantisation.
    *
@@ -73,6 +76,9 @@ public final class QuantisedSums {
 
   /** Calls so far. */
   private long uses;
+
+  /** Plans of a call or of its errors that are being made, to be discarded if that fails. */
+  private final List<KernelPlan> unfinished = new ArrayList<>();
 
   private final QuantisedMemory memory;
   private final QuantisedWays ways;
@@ -117,8 +123,8 @@ public final class QuantisedSums {
     /** Null where the sum is not quantised. */
     private final KernelPlan dequantise;
 
-    /** The steps that errors change, by the memory of the errors; null stands for none. */
-    private final Map<DeviceMemory, Feedback> feedbacks = new IdentityHashMap<>();
+    /** The steps that errors change, for each memory of errors and for none. */
+    private final List<Feedback> feedbacks = new ArrayList<>();
 
     private DeviceMemory out;
 
@@ -157,7 +163,7 @@ public final class QuantisedSums {
     }
 
     void discard() {
-      feedbacks.values().forEach(Feedback::discard);
+      feedbacks.forEach(Feedback::discard);
       if (exchanges != null) {
         exchanges.discard();
       }
@@ -195,7 +201,35 @@ public final class QuantisedSums {
   }
 
   /** The steps of a call with the errors in one memory, or without. */
-  private record Feedback(KernelPlan quantise, KernelPlan sum) {
+  private static final class Feedback {
+    /** Null for none. */
+    private final DeviceMemory residual;
+
+    private final KernelPlan quantise;
+    private final KernelPlan sum;
+
+    /** The number of the call that used it last. */
+    private long used;
+
+    Feedback(DeviceMemory residual, KernelPlan quantise, KernelPlan sum) {
+      this.residual = residual;
+      this.quantise = quantise;
+      this.sum = sum;
+    }
+
+    /** True if its steps keep the errors in these bytes, which another object may stand for. */
+    @HotPath
+    boolean isFor(DeviceMemory other) {
+      return residual == null || other == null
+          ? residual == null && other == null
+          : residual.isSameAs(other);
+    }
+
+    @HotPath
+    boolean isClosed() {
+      return residual != null && !residual.isOpen();
+    }
+
     void discard() {
       quantise.discard();
       sum.discard();
@@ -415,6 +449,9 @@ public final class QuantisedSums {
       call = make(shape, count, unused(first));
     }
     call.used = ++uses;
+    if ((uses & CALLS_OF_CLOSED - 1) == 0) {
+      forgetClosed();
+    }
     if (call.changes != memory.changes()) {
       place(call);
     }
@@ -453,17 +490,35 @@ public final class QuantisedSums {
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
     HierarchicalSum way = ways.way(shape, count);
     Call made =
-        new Call(
-            shape,
-            count,
-            parts,
-            way == null ? null : exchanges(way),
-            all ? plan(Step.DEQUANTISE, parts, rank, Copies.ONE, null) : null);
-    place(made);
+        whole(
+            () -> {
+              Exchanges exchanges = way == null ? null : exchanges(way);
+              KernelPlan last = all ? plan(Step.DEQUANTISE, parts, rank, Copies.ONE, null) : null;
+              Call call = new Call(shape, count, parts, exchanges, last);
+              place(call);
+              return call;
+            });
     if (calls[place] != null) {
       calls[place].discard();
     }
     calls[place] = made;
+    return made;
+  }
+
+  /** Makes an object whose plans are discarded if one of them, or its memory, cannot be made. */
+  private <T> T whole(Supplier<T> make) {
+    try {
+      return make.get();
+    } catch (RuntimeException | Error e) {
+      unfinished.forEach(KernelPlan::discard);
+      throw e;
+    } finally {
+      unfinished.clear();
+    }
+  }
+
+  private KernelPlan keep(KernelPlan made) {
+    unfinished.add(made);
     return made;
   }
 
@@ -485,12 +540,12 @@ public final class QuantisedSums {
   }
 
   private KernelPlan plan(long shape, HierarchicalSum way, List<List<Planner.Message>> steps) {
-    return planner.plan(shape, way.whole().bytes(), steps, way.mostMessages());
+    return keep(planner.plan(shape, way.whole().bytes(), steps, way.mostMessages()));
   }
 
   private KernelPlan plan(
       Step step, QuantisedWork.Parts parts, int index, Copies copies, DeviceMemory residual) {
-    return planner.plan(step, parts, index, copies, residual);
+    return keep(planner.plan(step, parts, index, copies, residual));
   }
 
   /** Gives a call its parts of the memory. */
@@ -515,17 +570,35 @@ public final class QuantisedSums {
 
   @HotPath
   private Feedback feedback(Call call, DeviceMemory residual) {
-    Feedback known = call.feedbacks.get(residual);
-    return known != null ? known : make(call, residual);
+    Feedback known = find(call.feedbacks, residual);
+    Feedback found = known != null ? known : make(call, residual);
+    found.used = uses;
+    return found;
+  }
+
+  @HotPath
+  private static Feedback find(List<Feedback> feedbacks, DeviceMemory residual) {
+    for (int f = 0; f < feedbacks.size(); f++) {
+      Feedback known = feedbacks.get(f);
+      if (known.isFor(residual)) {
+        return known;
+      }
+    }
+    return null;
   }
 
   private Feedback make(Call call, DeviceMemory residual) {
     Feedback made =
-        call.exchanges == null
-            ? steps(call, call.parts, rank, Copies.ONE, residual)
-            : steps(call, call.exchanges.way, residual);
-    discardOfClosed(call.feedbacks);
-    call.feedbacks.put(residual, made);
+        whole(
+            () ->
+                call.exchanges == null
+                    ? steps(call, call.parts, rank, Copies.ONE, residual, residual)
+                    : steps(call, call.exchanges.way, residual));
+    forgetClosed(call.feedbacks);
+    if (call.feedbacks.size() > MOST_RESIDUALS) {
+      forget(call.feedbacks, leastRecent(call.feedbacks));
+    }
+    call.feedbacks.add(made);
     return made;
   }
 
@@ -535,37 +608,63 @@ public final class QuantisedSums {
         residual == null
             ? null
             : residual.slice(way.firstError() * Float.BYTES, own.count() * Float.BYTES);
-    return steps(call, own, way.grid().host(), way.copies(), errors);
+    return steps(call, own, way.grid().host(), way.copies(), residual, errors);
   }
 
   /**
    * The steps that make parts and add one of them.
    *
    * @param index of the part that is added
+   * @param errors the part of the residual that has those of the parts
    */
   private Feedback steps(
-      Call call, QuantisedWork.Parts parts, int index, Copies copies, DeviceMemory errors) {
+      Call call,
+      QuantisedWork.Parts parts,
+      int index,
+      Copies copies,
+      DeviceMemory residual,
+      DeviceMemory errors) {
     return new Feedback(
+        residual,
         plan(Step.QUANTISE, parts, index, copies, errors),
         call.dequantise == null
             ? plan(Step.SUM, parts, index, Copies.ONE, null)
             : plan(Step.SUM_AND_QUANTISE, parts, index, Copies.ONE, errors));
   }
 
-  /** Discards the steps with errors whose memory is closed; of too many those of all errors. */
-  private static void discardOfClosed(Map<DeviceMemory, Feedback> feedbacks) {
-    boolean all = feedbacks.size() > MOST_RESIDUALS;
-    feedbacks
-        .entrySet()
-        .removeIf(
-            entry -> {
-              DeviceMemory residual = entry.getKey();
-              boolean over = residual != null && (all || !residual.isOpen());
-              if (over) {
-                entry.getValue().discard();
-              }
-              return over;
-            });
+  /** Forgets the steps of all calls with errors whose memory is closed. */
+  @HotPath
+  private void forgetClosed() {
+    for (Call call : calls) {
+      if (call != null) {
+        forgetClosed(call.feedbacks);
+      }
+    }
+  }
+
+  @HotPath
+  private static void forgetClosed(List<Feedback> feedbacks) {
+    for (int f = feedbacks.size() - 1; f >= 0; f--) {
+      if (feedbacks.get(f).isClosed()) {
+        forget(feedbacks, f);
+      }
+    }
+  }
+
+  @HotPath
+  private static void forget(List<Feedback> feedbacks, int which) {
+    feedbacks.get(which).discard();
+    feedbacks.remove(which);
+  }
+
+  private static int leastRecent(List<Feedback> feedbacks) {
+    int least = 0;
+    for (int f = 1; f < feedbacks.size(); f++) {
+      if (feedbacks.get(f).used < feedbacks.get(least).used) {
+        least = f;
+      }
+    }
+    return least;
   }
 
   /**

@@ -30,6 +30,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.connection.ConnectionLayout;
@@ -173,7 +174,9 @@ class QuantisedPlansTest {
     QuantisedSums sums = quantised(device);
     for (long count = 1; count < 5000; count++) {
       sums.prepare(shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0), null, count);
+      int prepared = kernels.plans.size();
       sums.prepare(shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0), null, 1);
+      assertEquals(prepared, kernels.plans.size(), "after count " + count);
     }
     assertTrue(discards() > 8000, () -> "discards: " + discards());
     sums.close();
@@ -196,14 +199,87 @@ class QuantisedPlansTest {
     sums.close();
   }
 
+  /** Calls of another count come, and none with errors. */
+  @Test
+  void closedErrorsAreForgottenByOtherCalls() {
+    long sum = shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0);
+    QuantisedSums sums = quantised(device);
+    try (DeviceMemory errors = device.allocate(4000)) {
+      sums.prepare(sum, errors, 250);
+    }
+    for (int call = 0; call < 1024; call++) {
+      sums.prepare(sum, null, 100);
+    }
+    assertEquals(2, discards());
+    sums.close();
+  }
+
+  /** Views made for each call name the same memory by new objects. */
+  @Test
+  void errorsInTheSameBytesHaveTheSameSteps() {
+    long sum = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    QuantisedSums sums = quantised(device);
+    try (DeviceMemory errors = device.allocate(8000)) {
+      sums.prepare(sum, errors.slice(0, 4000), 1000);
+      int prepared = kernels.plans.size();
+      sums.prepare(sum, errors.slice(0, 4000), 1000);
+      assertEquals(prepared, kernels.plans.size());
+      sums.prepare(sum, errors.slice(4000, 4000), 1000);
+      assertEquals(prepared + 2, kernels.plans.size(), "other bytes");
+    }
+    sums.close();
+  }
+
+  /** Of too many errors those go that were used before all others. */
+  @Test
+  void errorsThatAreUsedOftenKeepTheirSteps() {
+    long sum = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    QuantisedSums sums = quantised(device);
+    try (DeviceMemory errors = device.allocate(4 * 2000)) {
+      DeviceMemory often = errors.slice(0, 4000);
+      for (int view = 1; view <= 1000; view++) {
+        sums.prepare(sum, errors.slice(4 * view, 4000), 1000);
+        int prepared = kernels.plans.size();
+        sums.prepare(sum, often, 1000);
+        assertTrue(view == 1 || prepared == kernels.plans.size(), "view " + view);
+      }
+    }
+    sums.close();
+  }
+
+  /** As where the device has no memory left for the arguments of a later one. */
+  @Test
+  void plansBeforeOneThatFailsAreDiscarded() {
+    long sum = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    QuantisedSums sums = amongHosts(device, Device.Kind.HOST, "Hierarchical");
+    for (int made = 0; made < 6; made++) {
+      kernels.plans.clear();
+      kernels.mostPlans = made;
+      assertThrows(InternalErrorException.class, () -> sums.prepare(sum, null, 1000));
+      // Four of the call, which is kept from then on, then two of the errors.
+      assertEquals(made < 4 ? made : made - 4, discards(), made + " plans");
+      if (made == 4) {
+        break;
+      }
+    }
+    kernels.plans.clear();
+    kernels.mostPlans = 1;
+    assertThrows(InternalErrorException.class, () -> sums.prepare(sum, null, 1000));
+    assertEquals(1, discards());
+    kernels.mostPlans = 3;
+    sums.prepare(sum, null, 1000);
+    assertEquals(1, discards());
+    sums.close();
+  }
+
   /** Memories of errors that are never closed: their steps are bounded. */
   @Test
   void stepsWithTooManyErrorsAreDiscarded() {
     long sum = shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0);
     QuantisedSums sums = quantised(device);
-    DeviceMemory errors = device.allocate(4000);
+    DeviceMemory errors = device.allocate(8000);
     for (int view = 0; view < 1000; view++) {
-      sums.prepare(sum, errors.slice(0, 4000), 250);
+      sums.prepare(sum, errors.slice(4 * view, 4000), 250);
     }
     assertTrue(kernels.plans.size() - discards() < 600, () -> discards() + " discarded");
     sums.close();
