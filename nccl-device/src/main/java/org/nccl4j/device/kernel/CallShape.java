@@ -17,15 +17,16 @@ public final class CallShape {
   public static final int OPERATION_SHIFT = 58;
 
   /**
-   * The marks of users' functions are less; those from here on tell exchanges of quantised sums
-   * apart, as {@link QuantisedWork.Exchange} has them.
+   * The marks from here on tell exchanges of quantised sums apart, as {@link
+   * QuantisedWork.Exchange} has them. One of 10,000 users' functions has one of them: its messages
+   * name the exchange instead.
    */
-  static final int FIRST_EXCHANGE = 1 << 16;
+  static final int FIRST_EXCHANGE = 65530;
 
-  /** The mark of a user's function or of an exchange is in 17 bits from here on; 0 without one. */
+  /** The mark of a user's function or of an exchange is in 16 bits from here on; 0 without one. */
   private static final int FUNCTION_SHIFT = 32;
 
-  private static final long FUNCTION_BITS = 0x1ffffL << FUNCTION_SHIFT;
+  private static final long FUNCTION_BITS = 0xffffL << FUNCTION_SHIFT;
 
   private static final int TYPE_SHIFT = 53;
   private static final int OP_SHIFT = 49;

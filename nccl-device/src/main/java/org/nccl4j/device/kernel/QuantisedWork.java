@@ -69,7 +69,7 @@ public record QuantisedWork(
       this.text = text;
     }
 
-    /** Returns the mark in the shapes of its messages, which no function has. */
+    /** Returns the mark in the shapes of its messages. */
     public int mark() {
       return CallShape.FIRST_EXCHANGE + ordinal();
     }
