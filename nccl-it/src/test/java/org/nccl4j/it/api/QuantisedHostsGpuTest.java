@@ -1,16 +1,26 @@
 package org.nccl4j.it.api;
 
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.CudaGraph;
+import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.operation.Operation;
 
 /**
  * Quantised sums that go hierarchically, among ranks on GPUs that say they are on several hosts:
@@ -21,28 +31,25 @@ import org.nccl4j.device.DeviceMemory;
 class QuantisedHostsGpuTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int PATIENCE_SECONDS = 300;
+  private static final int REPLAYS = 3;
+  private static final int CALLS = 32;
 
   /** Ranks that share a GPU copy only while no kernel waits: a copy could wait behind one. */
   @ParameterizedTest
   @ValueSource(strings = {"aabb", "abab", "aabbcc"})
   void everyCase(String hosts) throws Exception {
     System.out.println("seed " + SEED);
-    CommunicatorConfig config =
-        QuantisedHostsTest.HIERARCHICAL.with("NCCL_MULTI_RANK_GPU_ENABLE", "1");
     CyclicBarrier together = new CyclicBarrier(hosts.length());
-    try (Ranks ranks = Ranks.onHosts(hosts, Devices.cuda().list(), config)) {
+    try (Ranks ranks = Ranks.onHosts(hosts, Devices.cuda().list(), config())) {
       ranks.run(
           (comm, stream) -> {
             for (QuantisedCase each : QuantisedSumsTest.cases()) {
               float[][] data = QuantisedHostsTest.data(each, comm.nRanks());
-              Communicator view =
-                  comm.withOptions(
-                      CallOptions.defaults().withQuantisation(each.format(), each.block()));
               try (DeviceMemory send = each.memory(comm, data[comm.rank()]);
                   DeviceMemory recv =
                       comm.device().allocate((long) each.count() * each.type().bytes())) {
                 together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
-                each.call(view, send, recv, stream);
+                each.call(view(comm, each), send, recv, stream);
                 stream.synchronize();
                 together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
                 each.compare(
@@ -51,5 +58,142 @@ class QuantisedHostsGpuTest {
             }
           });
     }
+  }
+
+  private static CommunicatorConfig config() {
+    return QuantisedHostsTest.HIERARCHICAL.with("NCCL_MULTI_RANK_GPU_ENABLE", "1");
+  }
+
+  /** Counts that leave parts, blocks and shares of errors short, or empty. */
+  @ParameterizedTest
+  @ValueSource(ints = {17, 33, 1001, 100_003})
+  void errorFeedback(int count) throws Exception {
+    for (Operation operation : new Operation[] {Operation.ALL_REDUCE, Operation.REDUCE_SCATTER}) {
+      QuantisedCase each =
+          new QuantisedCase(operation, DataType.FLOAT32, DataType.INT8, 32, RedOp.AVG, count);
+      CyclicBarrier together = new CyclicBarrier(4);
+      try (Ranks ranks = Ranks.onHosts("aabb", Devices.cuda().list(), config())) {
+        ranks.run((comm, stream) -> repeat(each, comm, stream, together));
+      }
+    }
+  }
+
+  /** As {@link QuantisedSumsTest#repeat}, with no copy while a kernel waits. */
+  private static void repeat(
+      QuantisedCase each, Communicator comm, DeviceStream stream, CyclicBarrier together)
+      throws Exception {
+    int n = comm.nRanks();
+    float[][] data = new float[n][];
+    for (int rank = 0; rank < n; rank++) {
+      data[rank] = each.data(rank, n, SEED, /* adversarial= */ false);
+    }
+    double[] sums = each.expected(data).sums();
+    double[] total = new double[each.count()];
+    double first = 0;
+    try (DeviceMemory send = each.memory(comm, data[comm.rank()]);
+        DeviceMemory recv = comm.device().allocate(4L * each.count());
+        DeviceMemory errors = comm.device().allocate(send.size())) {
+      errors.fill((byte) 0);
+      Communicator view =
+          comm.withOptions(
+              CallOptions.defaults()
+                  .withQuantisation(each.format(), each.block())
+                  .withErrorFeedback(errors));
+      for (int call = 1; call <= CALLS; call++) {
+        together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+        each.call(view, send, recv, stream);
+        stream.synchronize();
+        together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+        float[] got = each.floats(recv);
+        double worst = 0;
+        for (int i = 0; i < got.length; i++) {
+          total[i] += got[i];
+          int at = each.operation() == Operation.ALL_REDUCE ? i : comm.rank() * got.length + i;
+          worst = Math.max(worst, Math.abs(total[i] / call - sums[at]));
+        }
+        first = call == 1 ? worst : first;
+        if (call == CALLS) {
+          assertTrue(worst < first * 4 / CALLS, each + ": " + worst + " after " + first);
+        }
+      }
+    }
+  }
+
+  /** An all-reduce on one buffer, and a reduce-scatter into the rank's part of its elements. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Operation.class,
+      names = {"ALL_REDUCE", "REDUCE_SCATTER"})
+  void inPlace(Operation operation) throws Exception {
+    QuantisedCase each = sample(operation, 10_001);
+    CyclicBarrier together = new CyclicBarrier(4);
+    try (Ranks ranks = Ranks.onHosts("aabb", Devices.cuda().list(), config())) {
+      ranks.run(
+          (comm, stream) -> {
+            float[][] data = QuantisedHostsTest.data(each, comm.nRanks());
+            try (DeviceMemory memory = each.memory(comm, data[comm.rank()])) {
+              long bytes = (long) each.count() * each.type().bytes();
+              DeviceMemory recv =
+                  operation == Operation.ALL_REDUCE
+                      ? memory
+                      : memory.slice(comm.rank() * bytes, bytes);
+              together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+              each.call(view(comm, each), memory, recv, stream);
+              stream.synchronize();
+              together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+              each.compare(
+                  comm, each.expected(data, QuantisedHostsTest.ranks("aabb")), each.floats(recv));
+            }
+          });
+    }
+  }
+
+  /** A graph of one call, launched on other data each time. */
+  @Test
+  void inAGraph() throws Exception {
+    QuantisedCase each = sample(Operation.ALL_REDUCE, 100_001);
+    CyclicBarrier together = new CyclicBarrier(4);
+    try (Ranks ranks = Ranks.onHosts("aabb", Devices.cuda().list(), config())) {
+      ranks.run(
+          (comm, stream) -> {
+            CudaStream graphs = (CudaStream) stream;
+            int n = comm.nRanks();
+            try (DeviceMemory send = each.memory(comm, new float[each.count()]);
+                DeviceMemory recv = each.memory(comm, new float[each.count()])) {
+              together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+              graphs.beginCapture();
+              each.call(view(comm, each), send, recv, stream);
+              try (CudaGraph graph = graphs.endCapture()) {
+                for (int replay = 0; replay < REPLAYS; replay++) {
+                  float[][] data = new float[n][];
+                  for (int rank = 0; rank < n; rank++) {
+                    data[rank] = each.data(rank, n, SEED + replay, /* adversarial= */ true);
+                  }
+                  try (DeviceMemory next = each.memory(comm, data[comm.rank()])) {
+                    stream.copy(next, send);
+                    stream.synchronize();
+                    together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+                    graph.launch(graphs);
+                    stream.synchronize();
+                    together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+                  }
+                  each.compare(
+                      comm,
+                      each.expected(data, QuantisedHostsTest.ranks("aabb")),
+                      each.floats(recv));
+                }
+              }
+            }
+          });
+    }
+  }
+
+  private static Communicator view(Communicator comm, QuantisedCase each) {
+    return comm.withOptions(CallOptions.defaults().withQuantisation(each.format(), each.block()));
+  }
+
+  private static QuantisedCase sample(Operation operation, int count) {
+    return new QuantisedCase(
+        operation, DataType.BFLOAT16, DataType.FLOAT8_E4M3, 128, RedOp.SUM, count);
   }
 }
