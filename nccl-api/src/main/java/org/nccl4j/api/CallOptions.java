@@ -80,12 +80,14 @@ public final class CallOptions {
    * <p>Each rank's elements are rounded to the format once, added in float32 in the order of the
    * ranks, and the sum is rounded to the type; an all-reduce's sum is rounded to the format before.
    * Among hosts with as many ranks each, at least 2, the elements of a host's ranks may be added
-   * before they are rounded, if that is predicted to be faster. So the result has the same bits on
-   * all ranks and on all devices, and by all algorithms but Hierarchical. A block's scale is its
-   * greatest magnitude, but at least 2<sup>-100</sup>, divided by 448 (FLOAT8_E4M3) or 127 (INT8).
-   * A rounding to FLOAT8_E4M3 changes an element by at most 1/16 of it, or by 1/458,000 of the
-   * block's greatest magnitude if that is more; one to INT8 by at most 1/254 of the block's
-   * greatest magnitude. A block in which a rank has a NaN or an infinity comes out as NaN.
+   * before they are rounded, if that is predicted to be faster. The result has the same bits on all
+   * ranks. Among such hosts the way that is chosen changes the bits: name it by {@link
+   * #withAlgorithm}, or set NCCL4J_DETERMINISM to SIZE_INVARIANT, under which no elements are added
+   * before they are rounded. A block's scale is its greatest magnitude, but at least
+   * 2<sup>-100</sup>, divided by 448 (FLOAT8_E4M3) or 127 (INT8). A rounding to FLOAT8_E4M3 changes
+   * an element by at most 1/16 of it, or by 1/458,000 of the block's greatest magnitude if that is
+   * more; one to INT8 by at most 1/254 of the block's greatest magnitude. A block in which a rank
+   * has a NaN or an infinity comes out as NaN.
    *
    * <p>The communicator keeps two memories of about a byte for each element of the largest such
    * call until it is closed, whatever the options; among several hosts one may have the bytes of
@@ -116,10 +118,13 @@ public final class CallOptions {
    * Makes quantised operations add the error of this rank's last rounding to its elements and keep
    * the new one, so that errors do not add up over calls. Without {@link #withQuantisation} it has
    * no effect. A block in which this rank has a NaN or an infinity leaves its errors as they are.
+   * Where a host's ranks add their elements first, the rank that owns the sum of a block keeps the
+   * host's errors of it, and a NaN or an infinity of any rank of the host leaves them as they are.
    *
    * @param errors float32 for each element of the send buffer: zeros before the first call, then
-   *     read and written by each call from the start on. So calls on other data or counts need
-   *     other options. It stays the caller's and is open while the options are used
+   *     read and written by each call from the start on. So calls on other data or counts, or by
+   *     another algorithm, need other options. It stays the caller's and is open while the options
+   *     are used
    */
   public CallOptions withErrorFeedback(DeviceMemory errors) {
     Arguments.notNull(errors, "memory of errors");

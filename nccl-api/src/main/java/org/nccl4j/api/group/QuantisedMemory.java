@@ -24,7 +24,10 @@ public final class QuantisedMemory {
     return out.of(bytes, /* capturing= */ false);
   }
 
-  /** Returns memory for copies of this rank's part. */
+  /**
+   * Returns memory for what other ranks send: copies of this rank's part, or of its share's
+   * elements.
+   */
   DeviceMemory in(long bytes) {
     return in.of(bytes, /* capturing= */ false);
   }
@@ -36,7 +39,7 @@ public final class QuantisedMemory {
     in.capture();
   }
 
-  /** Returns another number once memory that was returned before has been replaced. */
+  /** Returns another number once memory that was returned before is no longer the current one. */
   @HotPath
   int changes() {
     return out.changes() + in.changes();

@@ -1,7 +1,7 @@
 package org.nccl4j.api.group;
 
-import java.util.Arrays;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.function.Supplier;
 import org.nccl4j.api.launch.Launcher;
@@ -28,11 +28,11 @@ import org.nccl4j.operation.Operation;
  * its elements into a part for each rank, an all-to-all brings all copies of a part to its owner,
  * which adds them in float32 in the order of the ranks. In an all-reduce the owner quantises the
  * sum and an all-gather brings it to all ranks. Both copies are collectives of bytes, so this works
- * by all algorithms and transports, and the algorithm does not change the result. Among hosts with
- * as many ranks each they may go by {@link HierarchicalSum} instead.
+ * by all algorithms and transports, and these do not change the result. Among hosts with as many
+ * ranks each they may go by {@link HierarchicalSum} instead, which gives other bits.
  *
- * <p>The parts lie in two memories that all of the rank's quantised sums share. Owner: the thread
- * that is in the launcher.
+ * <p>Parts and copies lie in two memories that all of the rank's quantised sums share. Owner: the
+ * thread that is in the launcher.
  */
 public final class QuantisedSums {
   /** Launches of a call, at most. */
@@ -470,7 +470,7 @@ public final class QuantisedSums {
     return null;
   }
 
-  /** The first place from one on that is empty, or the one whose call was used least lately. */
+  /** The first place from one on that is empty, or the one whose call was least recently used. */
   private int unused(int first) {
     int least = first;
     for (int tried = 0; tried < TRIED_PLACES; tried++) {
