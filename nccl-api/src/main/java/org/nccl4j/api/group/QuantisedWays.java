@@ -129,16 +129,18 @@ final class QuantisedWays {
    * Predicted microseconds of a call that goes hierarchically.
    *
    * @param own of the rank's own steps, and of launches
+   * @param margin the factor of the sum: more than 1 where the way was not measured
    */
-  private record HierarchicalTimes(HierarchicalSum.Times messages, double own) {
+  private record HierarchicalTimes(HierarchicalSum.Times messages, double own, double margin) {
     double sum() {
-      return messages.sum() + own;
+      return (messages.sum() + own) * margin;
     }
   }
 
   private HierarchicalTimes hierarchical(HierarchicalSum way, long shape, long count) {
     double launches = planner.isOfHosts() ? 0 : (way.scatters() ? 2 : 3) * GPU_LAUNCH;
-    return new HierarchicalTimes(way.times(planner), own(shape, count) + launches);
+    return new HierarchicalTimes(
+        way.times(planner), own(shape, count) + launches, planner.hierarchicalMargin());
   }
 
   /** Predicted microseconds of the steps on a rank's own memory, the same on all ranks. */
@@ -189,11 +191,14 @@ final class QuantisedWays {
   private String betweenHosts(long shape, long count) {
     HierarchicalSum possible = possibleWay(shape, count);
     String text =
-        "  bytes from a host to others: %s by the all-to-all%s, %s without%n"
+        "  bytes from a host to others: %s by the all-to-all%s, %s without%s%n"
             .formatted(
                 flatBytes(shape, count),
-                CallShape.operation(shape) == Operation.ALL_REDUCE ? " and the all-gather" : "",
-                plainBytes(shape, count));
+                CallShape.operation(shape) == Operation.ALL_REDUCE
+                    ? " and the all-gather" + byRings(gatherBy(shape, count))
+                    : "",
+                plainBytes(shape, count),
+                byRings(plainBy(shape, count)));
     if (possible == null) {
       return text;
     }
@@ -202,7 +207,7 @@ final class QuantisedWays {
         + String.format(
             Locale.ROOT,
             "  hierarchically %d: within hosts %.2f us, between them %.2f us%s, own steps %.2f us,"
-                + " together %.2f us as predicted%n  chosen: %s%n",
+                + " together %.2f us as predicted%s%n  chosen: %s%n",
             possible.bytesBetweenHosts(),
             times.messages.toOwners(),
             times.messages.between(),
@@ -211,6 +216,7 @@ final class QuantisedWays {
                 : String.format(Locale.ROOT, ", within them %.2f us", times.messages.toAll()),
             times.own,
             times.sum(),
+            times.margin > 1 ? ", a third added as it is not measured between hosts" : "",
             way(shape, count) == null ? "the all-to-all" : "hierarchically");
   }
 
@@ -219,12 +225,31 @@ final class QuantisedWays {
     long part = parts(shape, count).bytes();
     long most =
         planner.hosts().stream().mapToLong(List::size).map(m -> m * (nRanks - m)).max().orElse(0);
-    return most * part + (CallShape.operation(shape) == Operation.ALL_REDUCE ? gathered(part) : 0);
+    long gathered =
+        CallShape.operation(shape) == Operation.ALL_REDUCE
+            ? gathered(part, gatherBy(shape, count))
+            : 0;
+    return (long) ((double) most * part) + gathered; // of huge counts it has no more digits
+  }
+
+  private Algorithm gatherBy(long shape, long count) {
+    long part = parts(shape, count).bytes();
+    return planner.choice(Operation.ALL_GATHER, part, DataType.UINT8).algorithm();
+  }
+
+  private Algorithm plainBy(long shape, long count) {
+    return planner.choice(CallShape.operation(shape), count, CallShape.type(shape)).algorithm();
+  }
+
+  /** Says that bytes are a ring's, where another algorithm is chosen. */
+  private static String byRings(Algorithm by) {
+    return by == Algorithm.RING || by == Algorithm.HIERARCHICAL
+        ? ""
+        : " (those by Ring; it goes by %s)".formatted(by.label());
   }
 
   /** Bytes that a host sends in an all-gather; by algorithms along the ranks those of a ring. */
-  private long gathered(long part) {
-    Algorithm by = planner.choice(Operation.ALL_GATHER, part, DataType.UINT8).algorithm();
+  private long gathered(long part, Algorithm by) {
     return by == Algorithm.HIERARCHICAL
         ? planner.hosts().get(0).size() * (planner.hosts().size() - 1L) * part
         : (nRanks - 1L) * part;
@@ -233,10 +258,11 @@ final class QuantisedWays {
   /** Bytes that a host sends in the plain operation, likewise. */
   private long plainBytes(long shape, long count) {
     Operation operation = CallShape.operation(shape);
-    DataType type = CallShape.type(shape);
-    Algorithm by = planner.choice(operation, count, type).algorithm();
-    long of = by == Algorithm.HIERARCHICAL ? planner.hosts().size() : nRanks;
-    long once = (of - 1) * elements(shape, count) / of * type.bytes();
+    boolean byHosts = plainBy(shape, count) == Algorithm.HIERARCHICAL;
+    long of = byHosts ? planner.hosts().size() : nRanks;
+    long elements = elements(shape, count);
+    long part = elements / of * (of - 1) + elements % of * (of - 1) / of;
+    long once = part * CallShape.type(shape).bytes();
     return operation == Operation.ALL_REDUCE ? 2 * once : once;
   }
 }

@@ -294,6 +294,11 @@ public final class Planner {
     return ranks.kind() == Device.Kind.HOST;
   }
 
+  /** As {@link CommunicatorProfile#hierarchicalMargin}. */
+  public double hierarchicalMargin() {
+    return ranks.hierarchicalMargin();
+  }
+
   /** The ranks of each host; hosts by their lowest rank. */
   public List<List<Integer>> hosts() {
     return ranks.spread().ranks();
@@ -302,11 +307,11 @@ public final class Planner {
   /**
    * True if NCCL_ALGO allows an operation to go hierarchically between hosts.
    *
-   * @param asked true if it has to name that way
+   * @param asked true if it has to name that way and no other
    */
   public boolean goesHierarchically(Operation operation, boolean asked) {
     return asked
-        ? rules.filter.demands(operation, Algorithm.HIERARCHICAL)
+        ? rules.filter.demandsAlone(operation, Algorithm.HIERARCHICAL)
         : rules.filter.allowsByAny(operation, Algorithm.HIERARCHICAL);
   }
 

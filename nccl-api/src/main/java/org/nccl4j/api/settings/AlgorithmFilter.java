@@ -120,6 +120,12 @@ public final class AlgorithmFilter {
     return algorithms.of(operation.scope()).lists(algorithm.label());
   }
 
+  /** True if an algorithm is asked for, and no other. */
+  public boolean demandsAlone(Operation operation, Algorithm algorithm) {
+    return Stream.of(Algorithm.values())
+        .allMatch(each -> demands(operation, each) == (each == algorithm));
+  }
+
   /** True if an algorithm is asked for, for any operation. */
   public boolean demandsAnywhere(Algorithm algorithm) {
     return algorithms.listsAnywhere(algorithm.label());

@@ -37,6 +37,7 @@ import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
+import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /** Prepared calls of quantised sums of one rank, by kernels that record them. */
@@ -300,5 +301,57 @@ class QuantisedPlansTest {
         }
       }
     }
+  }
+
+  private static String chosen(QuantisedSums sums) {
+    String text = sums.explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
+    return text.lines().filter(line -> line.contains("chosen: ")).findFirst().orElse("none");
+  }
+
+  /** A list that names Hierarchical and others leaves the choice to the predicted times. */
+  @Test
+  void aListOfSeveralAlgorithmsLeavesTheChoice() {
+    for (Device.Kind kind : Device.Kind.values()) {
+      String free = chosen(amongHosts(device, kind, ""));
+      assertEquals(free, chosen(amongHosts(device, kind, "Ring,Hierarchical")));
+      assertEquals("  chosen: hierarchically", chosen(amongHosts(device, kind, "Hierarchical")));
+      assertEquals("none", chosen(amongHosts(device, kind, "Ring")));
+    }
+    AlgorithmFilter both = AlgorithmFilter.parse("Ring,Hierarchical", "");
+    assertFalse(both.demandsAlone(Operation.ALL_REDUCE, Algorithm.HIERARCHICAL));
+    AlgorithmFilter alone = AlgorithmFilter.parse("Ring;allreduce:Hierarchical", "");
+    assertTrue(alone.demandsAlone(Operation.ALL_REDUCE, Algorithm.HIERARCHICAL));
+    assertFalse(alone.demandsAlone(Operation.REDUCE_SCATTER, Algorithm.HIERARCHICAL));
+    assertFalse(AlgorithmFilter.ALL.demandsAlone(Operation.ALL_REDUCE, Algorithm.HIERARCHICAL));
+  }
+
+  /** As that of plain all-reduces there. */
+  @Test
+  void betweenHostsOfGpusTheUnmeasuredWayCountsLonger() {
+    String onGpus =
+        amongHosts(device, Device.Kind.CUDA, "")
+            .explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
+    assertTrue(onGpus.contains("a third added"), onGpus);
+    String onHosts =
+        amongHosts(device, Device.Kind.HOST, "")
+            .explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
+    assertFalse(onHosts.contains("a third added"), onHosts);
+  }
+
+  /** The greatest count of which the plain operation can be explained. */
+  @Test
+  void bytesOfHugeCountsDoNotOverflow() {
+    long count = Long.MAX_VALUE / 16 / RANKS / Float.BYTES;
+    for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)) {
+      for (String by : List.of("Ring", "Tree", "Hierarchical")) {
+        String text =
+            amongHosts(device, Device.Kind.HOST, by).explain(operation, count, DataType.FLOAT32);
+        assertFalse(text.contains("-1") || text.contains(" -"), text);
+      }
+    }
+    String trees =
+        amongHosts(device, Device.Kind.HOST, "Tree")
+            .explain(Operation.ALL_REDUCE, 1000, DataType.FLOAT32);
+    assertTrue(trees.contains("without (those by Ring; it goes by Tree)"), trees);
   }
 }

@@ -132,6 +132,11 @@ public record CommunicatorProfile(
     return RailCosts.messages(kind, topology, near, nearBytes, far, farBytes);
   }
 
+  /** The factor of predicted times of hierarchical ways, which is more where none was measured. */
+  public double hierarchicalMargin() {
+    return kind == Device.Kind.HOST ? 1 : GpuNetCostModel.UNMEASURED;
+  }
+
   /** The costs of all algorithms but NVLS. */
   public CostModel costs() {
     return costs(null, Optional.empty());

@@ -59,7 +59,7 @@ record GpuNetCostModel(
    * The hierarchical way was not measured between hosts of GPUs: it counts a third longer than
    * predicted, so it is chosen where it takes three quarters of the best other way's time at most.
    */
-  private static final double UNMEASURED = 4.0 / 3;
+  static final double UNMEASURED = 4.0 / 3;
 
   /** Up to here LL is faster for a send. */
   private static final long LINES_SEND_BYTES = 1 << 10;
