@@ -32,6 +32,47 @@ final class LaunchThread implements AutoCloseable {
     }
   }
 
+  /** A rank's thread, started at the first group that needs it. */
+  static final class OnDemand {
+    private final String name;
+    private final Runnable first;
+
+    /** Written under this object's monitor. */
+    private volatile LaunchThread made;
+
+    /** None yet; the arguments are those of the thread. */
+    OnDemand(String name, Runnable first) {
+      this.name = name;
+      this.first = first;
+    }
+
+    LaunchThread get() {
+      LaunchThread known = made;
+      return known == null ? make() : known;
+    }
+
+    private synchronized LaunchThread make() {
+      if (made == null) {
+        made = new LaunchThread(name, first);
+      }
+      return made;
+    }
+
+    /**
+     * Ends the thread, if there is one; a later group starts another.
+     *
+     * @param waits whether to wait for what it was given
+     */
+    synchronized void end(boolean waits) {
+      if (made != null && waits) {
+        made.close();
+      } else if (made != null) {
+        made.closeLater();
+      }
+      made = null;
+    }
+  }
+
   private final Thread thread;
 
   /**

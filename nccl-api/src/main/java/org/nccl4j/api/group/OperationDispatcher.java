@@ -14,7 +14,6 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -39,7 +38,6 @@ public final class OperationDispatcher {
   private Planner planner;
   private Launcher launcher;
   private CallConsistencyCheck signatures;
-  private final String name;
 
   /** Null for operations that do not travel quantised. Set before the first operation. */
   private QuantisedSums quantised;
@@ -57,8 +55,7 @@ public final class OperationDispatcher {
 
   private final CheckedCall last = new CheckedCall();
 
-  /** Made at the first group that needs it, and closed, under this object's monitor. */
-  private volatile LaunchThread launchThread;
+  private final LaunchThread.OnDemand launchThread;
 
   /**
    * The dispatcher of one rank.
@@ -79,7 +76,9 @@ public final class OperationDispatcher {
     this.device = device;
     this.rank = rank;
     this.communicator = name;
-    this.name = "nccl4j-launch-" + name + "-" + rank.rank();
+    this.launchThread =
+        new LaunchThread.OnDemand(
+            "nccl4j-launch-" + name + "-" + rank.rank(), device::useOnThisThread);
     this.planner = planner;
     this.launcher = launcher;
     this.signatures = signatures;
@@ -182,16 +181,7 @@ public final class OperationDispatcher {
     if (idle) {
       freeSteps();
     }
-    synchronized (this) {
-      if (launchThread != null) {
-        if (idle) {
-          launchThread.close();
-        } else {
-          launchThread.closeLater();
-        }
-        launchThread = null;
-      }
-    }
+    launchThread.end(idle);
   }
 
   /** Ends trials: what has been measured is written. After the last operation. */
@@ -203,15 +193,7 @@ public final class OperationDispatcher {
 
   /** A thread that launches for this rank beside the caller. */
   LaunchThread launchThread() {
-    LaunchThread made = launchThread;
-    return made == null ? makeLaunchThread() : made;
-  }
-
-  private synchronized LaunchThread makeLaunchThread() {
-    if (launchThread == null) {
-      launchThread = new LaunchThread(name, device::useOnThisThread);
-    }
-    return launchThread;
+    return launchThread.get();
   }
 
   /** Blocks of this rank's last operation on a GPU; see {@link Launcher#lastBlocks}. */
@@ -236,17 +218,7 @@ public final class OperationDispatcher {
 
   /** An error of operations of two ranks in one stream. */
   InvalidArgumentException oneStream(OperationDispatcher other, DeviceStream stream) {
-    return new InvalidArgumentException(
-        ErrorId.STREAM,
-        "ranks %d and %d of communicator %s have operations of one group in one stream of %s (%s),"
-                .formatted(
-                    Math.min(rank.rank, other.rank.rank),
-                    Math.max(rank.rank, other.rank.rank),
-                    communicator,
-                    device.name(),
-                    stream)
-            + " where the first would wait for the second forever; nothing was launched",
-        "give each rank its own stream");
+    return StreamErrors.ofTwoRanks(communicator, rank.rank, other.rank.rank, stream);
   }
 
   /**
@@ -279,23 +251,8 @@ public final class OperationDispatcher {
     long capture = first.stream().captureNumber();
     long other = later.stream().captureNumber();
     if (other != capture) {
-      throw new InvalidUsageException(
-          ErrorId.CAPTURE,
-          ("in a group of %s on %s the stream of the first %s is %s, and that of a later %s is %s:"
-                  + " a graph would launch a part of the group without the rest; nothing was"
-                  + " launched")
-              .formatted(
-                  who(),
-                  device.name(),
-                  first.operation().key(),
-                  capture == 0 ? "not being captured" : "being captured",
-                  later.operation().key(),
-                  other == 0
-                      ? "not being captured"
-                      : capture == 0 ? "being captured" : "being captured into another graph"),
-          "capture all streams of the group into one graph, by letting them await an event of the"
-              + " stream whose capture was begun, or none of them; or call the operations in a"
-              + " group for each graph");
+      throw StreamErrors.ofCaptures(
+          who() + " on " + device.name(), first.operation(), capture, later.operation(), other);
     }
   }
 
@@ -684,13 +641,7 @@ public final class OperationDispatcher {
    * @throws InvalidArgumentException for an operation without algorithms, or a negative count
    */
   public void prepare(Operation operation, long count, DataType type) {
-    Arguments.notNull(type, "type of the elements");
-    if (!Arguments.notNull(operation, "operation").isCollective()) {
-      throw new InvalidArgumentException(
-          ErrorId.ARGUMENT,
-          "%s has no plan of its own and cannot be prepared".formatted(operation.label()),
-          "prepare one of " + Operation.collectives());
-    }
+    OperationCheck.requireCollective(operation, type);
     prepare(CallShape.of(operation, type, RedOp.SUM, 0), Arguments.count(count));
   }
 
@@ -701,14 +652,7 @@ public final class OperationDispatcher {
    * @throws InvalidArgumentException for an operation that does not reduce, or a negative count
    */
   public void prepare(Operation operation, long count, DataType type, ReductionOperator operator) {
-    Arguments.notNull(type, "type of the elements");
-    Arguments.notNull(operator, "operator");
-    if (!Arguments.notNull(operation, "operation").reduces()) {
-      throw new InvalidArgumentException(
-          ErrorId.ARGUMENT,
-          "%s does not reduce by an operator".formatted(operation.label()),
-          "prepare ALL_REDUCE, REDUCE or REDUCE_SCATTER");
-    }
+    OperationCheck.requireReduction(operation, type, operator);
     long shape =
         CallShape.withFunction(
             CallShape.of(operation, type, operator, 0), operator.mark(device.kind()));
@@ -812,7 +756,7 @@ public final class OperationDispatcher {
    * @throws InvalidArgumentException for null, an operation without algorithms, or a negative count
    */
   public String explain(Operation operation, long count, DataType type) {
-    requirePlanned(operation, count, type);
+    OperationCheck.requirePlanned(operation, count, type);
     String plain = planner.explain(operation, count, type);
     long shape = CallShape.of(operation, type, RedOp.SUM, 0);
     return isQuantised(shape) ? plain + quantised.explain(operation, count, type) : plain;
@@ -1035,26 +979,15 @@ public final class OperationDispatcher {
 
   /** Returns the algorithm for an operation; throws as {@link #explain}. */
   public AlgorithmChoice choice(Operation operation, long count, DataType type) {
-    requirePlanned(operation, count, type);
+    OperationCheck.requirePlanned(operation, count, type);
     return planner.choice(operation, count, type);
   }
 
   /** Returns the algorithm if all buffers lie in windows; throws as {@link #explain}. */
   public AlgorithmChoice choiceInWindows(Operation operation, long count, DataType type) {
-    requirePlanned(operation, count, type);
+    OperationCheck.requirePlanned(operation, count, type);
     return planner
         .choiceInWindows(operation, count, type)
         .orElseGet(() -> planner.choice(operation, count, type));
-  }
-
-  private static void requirePlanned(Operation operation, long count, DataType type) {
-    Arguments.notNull(type, "type of the elements");
-    if (!Operation.planned().contains(Arguments.notNull(operation, "operation"))) {
-      throw new InvalidArgumentException(
-          ErrorId.ARGUMENT,
-          "%s has no algorithms".formatted(operation.label()),
-          "pass one of " + Operation.planned());
-    }
-    Arguments.count(count);
   }
 }
