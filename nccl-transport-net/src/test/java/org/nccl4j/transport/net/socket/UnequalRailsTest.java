@@ -14,6 +14,7 @@ import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.NetMemory;
@@ -99,6 +100,17 @@ class UnequalRailsTest {
     }
   }
 
+  /** A request that is begun as soon as the connection takes one. */
+  private static NetRequest begun(Supplier<NetRequest> beginning) {
+    NetRequest[] request = new NetRequest[1];
+    until(
+        () -> {
+          request[0] = beginning.get();
+          return request[0] != null;
+        });
+    return request[0];
+  }
+
   @Test
   void messagesArriveWhole() {
     Protection plain = new Protection(new byte[16], false, false, NetworkTls.of(TlsFiles.NONE));
@@ -136,9 +148,11 @@ class UnequalRailsTest {
         random.nextBytes(data);
         out.write(0, ByteBuffer.wrap(data));
         NetRequest receive =
-            receiver[0].irecv(
-                1, new NetMemory[] {to}, new long[] {0}, new int[] {BYTES}, new int[] {1});
-        NetRequest send = sender.isend(from, 0, data.length, 1);
+            begun(
+                () ->
+                    receiver[0].irecv(
+                        1, new NetMemory[] {to}, new long[] {0}, new int[] {BYTES}, new int[] {1}));
+        NetRequest send = begun(() -> sender.isend(from, 0, data.length, 1));
         boolean[] done = new boolean[2];
         until(
             () -> {
