@@ -47,12 +47,13 @@ class FakeExpertsTest {
               "refused: tokens begins at a multiple of 8 alone",
               "refused: the residual begins at a multiple of 2 alone",
               "quantise of 4096 float, 16384 bytes",
-              "alltoall of %1$d uint8, %1$d bytes".formatted(first),
+              "alltoall of %1$d uint8, for a quantised all_reduce, %1$d bytes".formatted(first),
               "quantised_sum of 2048 float, 8192 bytes",
-              "all_gather of %1$d uint8, %1$d bytes".formatted(first),
+              "all_gather of %1$d uint8, for a quantised all_reduce, %1$d bytes".formatted(first),
               "dequantise of 4096 float, 16384 bytes",
               "quantise of 4096 bfloat16, 8192 bytes",
-              "alltoall of %1$d uint8, %1$d bytes".formatted(second),
+              "alltoall of %1$d uint8, for a quantised reduce_scatter, %1$d bytes"
+                  .formatted(second),
               "quantised_sum of 2048 bfloat16, 4096 bytes",
               "dispatch of 1792 bfloat16, 3584 bytes",
               "combine of 1792 bfloat16, 3584 bytes",
@@ -83,15 +84,18 @@ class FakeExpertsTest {
       String prefix = "rank %d: ".formatted(rank);
       assertEquals(
           List.of(
-              "alltoall of 8192 uint8, 8192 bytes",
+              "alltoall of 8192 uint8, for copies of a quantised all_reduce within hosts, 8192 bytes",
               "quantise of 2048 float, 8192 bytes",
-              "alltoall of %1$d uint8, %1$d bytes".formatted(first),
+              "alltoall of %1$d uint8, for parts of a quantised all_reduce between hosts, %1$d bytes"
+                  .formatted(first),
               "quantised_sum of 1024 float, 4096 bytes",
-              "all_gather of %1$d uint8, %1$d bytes".formatted(first),
+              "all_gather of %1$d uint8, for parts of a quantised all_reduce between hosts, %1$d bytes"
+                  .formatted(first),
               "dequantise of 4096 float, 16384 bytes",
-              "alltoall of 4096 uint8, 4096 bytes",
+              "alltoall of 4096 uint8, for copies of a quantised reduce_scatter within hosts, 4096 bytes",
               "quantise of 2048 bfloat16, 4096 bytes",
-              "alltoall of %1$d uint8, %1$d bytes".formatted(second),
+              "alltoall of %1$d uint8, for parts of a quantised reduce_scatter between hosts, %1$d bytes"
+                  .formatted(second),
               "quantised_sum of 1024 bfloat16, 2048 bytes"),
           ran.output()
               .lines()
