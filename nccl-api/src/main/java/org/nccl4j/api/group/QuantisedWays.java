@@ -75,12 +75,16 @@ final class QuantisedWays {
     return CallShape.of(Operation.ALL_GATHER, DataType.UINT8, RedOp.SUM, 0);
   }
 
-  /** The hierarchical way, where calls of a shape and count go by it; else null. */
+  /**
+   * The hierarchical way, where calls of a shape and count go by it; else null. On GPUs only where
+   * it is named, since it has not run there.
+   */
   HierarchicalSum way(long shape, long count) {
     HierarchicalSum way = possibleWay(shape, count);
     return way != null
             && (planner.goesHierarchically(CallShape.operation(shape), /* asked= */ true)
-                || hierarchical(way, shape, count).sum() < flat(shape, count).sum())
+                || planner.isOfHosts()
+                    && hierarchical(way, shape, count).sum() < flat(shape, count).sum())
         ? way
         : null;
   }
@@ -217,7 +221,12 @@ final class QuantisedWays {
             times.own,
             times.sum(),
             times.margin > 1 ? ", a third added as it is not measured between hosts" : "",
-            way(shape, count) == null ? "the all-to-all" : "hierarchically");
+            way(shape, count) != null
+                ? "hierarchically"
+                : "the all-to-all"
+                    + (planner.isOfHosts()
+                        ? ""
+                        : "; on GPUs the other way is taken where NCCL_ALGO names it alone"));
   }
 
   /** Bytes of the host that sends most: of an all-to-all by pairs or rails, and of a gather. */

@@ -325,13 +325,18 @@ class QuantisedPlansTest {
     assertFalse(AlgorithmFilter.ALL.demandsAlone(Operation.ALL_REDUCE, Algorithm.HIERARCHICAL));
   }
 
-  /** As that of plain all-reduces there. */
+  /** Its time counts as that of plain all-reduces there. */
   @Test
-  void betweenHostsOfGpusTheUnmeasuredWayCountsLonger() {
+  void hostsOfGpusGoHierarchicallyOnlyWhereThatIsNamed() {
     String onGpus =
         amongHosts(device, Device.Kind.CUDA, "")
             .explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
     assertTrue(onGpus.contains("a third added"), onGpus);
+    assertTrue(onGpus.contains("chosen: the all-to-all; on GPUs"), onGpus);
+    String named =
+        amongHosts(device, Device.Kind.CUDA, "Hierarchical")
+            .explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
+    assertTrue(named.contains("chosen: hierarchically"), named);
     String onHosts =
         amongHosts(device, Device.Kind.HOST, "")
             .explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);

@@ -1,7 +1,9 @@
 package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.util.List;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
@@ -12,9 +14,9 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
-import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
@@ -24,7 +26,7 @@ import org.nccl4j.operation.Operation;
 
 /**
  * Quantised sums that go hierarchically, among ranks on GPUs that say they are on several hosts:
- * the bits of the host. Needs a GPU, which all ranks share if there is no other.
+ * the bits of the host. Needs a GPU for each rank.
  */
 @Tag("gpu")
 @Timeout(600)
@@ -34,13 +36,12 @@ class QuantisedHostsGpuTest {
   private static final int REPLAYS = 3;
   private static final int CALLS = 32;
 
-  /** Ranks that share a GPU copy only while no kernel waits: a copy could wait behind one. */
   @ParameterizedTest
   @ValueSource(strings = {"aabb", "abab", "aabbcc"})
   void everyCase(String hosts) throws Exception {
     System.out.println("seed " + SEED);
     CyclicBarrier together = new CyclicBarrier(hosts.length());
-    try (Ranks ranks = Ranks.onHosts(hosts, Devices.cuda().list(), config())) {
+    try (Ranks ranks = onHosts(hosts)) {
       ranks.run(
           (comm, stream) -> {
             for (QuantisedCase each : QuantisedSumsTest.cases()) {
@@ -60,8 +61,13 @@ class QuantisedHostsGpuTest {
     }
   }
 
-  private static CommunicatorConfig config() {
-    return QuantisedHostsTest.HIERARCHICAL.with("NCCL_MULTI_RANK_GPU_ENABLE", "1");
+  private static Ranks onHosts(String hosts) {
+    List<? extends Device> gpus = Devices.cuda().list();
+    assumeTrue(
+        gpus.size() >= hosts.length(),
+        "needs %d GPUs: kernels of ranks on one may wait for each other's launches"
+            .formatted(hosts.length()));
+    return Ranks.onHosts(hosts, Devices.cuda().list(), QuantisedHostsTest.HIERARCHICAL);
   }
 
   /** Counts that leave parts, blocks and shares of errors short, or empty. */
@@ -72,13 +78,13 @@ class QuantisedHostsGpuTest {
       QuantisedCase each =
           new QuantisedCase(operation, DataType.FLOAT32, DataType.INT8, 32, RedOp.AVG, count);
       CyclicBarrier together = new CyclicBarrier(4);
-      try (Ranks ranks = Ranks.onHosts("aabb", Devices.cuda().list(), config())) {
+      try (Ranks ranks = onHosts("aabb")) {
         ranks.run((comm, stream) -> repeat(each, comm, stream, together));
       }
     }
   }
 
-  /** As {@link QuantisedSumsTest#repeat}, with no copy while a kernel waits. */
+  /** As {@link QuantisedSumsTest#repeat}. */
   private static void repeat(
       QuantisedCase each, Communicator comm, DeviceStream stream, CyclicBarrier together)
       throws Exception {
@@ -127,7 +133,7 @@ class QuantisedHostsGpuTest {
   void inPlace(Operation operation) throws Exception {
     QuantisedCase each = sample(operation, 10_001);
     CyclicBarrier together = new CyclicBarrier(4);
-    try (Ranks ranks = Ranks.onHosts("aabb", Devices.cuda().list(), config())) {
+    try (Ranks ranks = onHosts("aabb")) {
       ranks.run(
           (comm, stream) -> {
             float[][] data = QuantisedHostsTest.data(each, comm.nRanks());
@@ -153,7 +159,7 @@ class QuantisedHostsGpuTest {
   void inAGraph() throws Exception {
     QuantisedCase each = sample(Operation.ALL_REDUCE, 100_001);
     CyclicBarrier together = new CyclicBarrier(4);
-    try (Ranks ranks = Ranks.onHosts("aabb", Devices.cuda().list(), config())) {
+    try (Ranks ranks = onHosts("aabb")) {
       ranks.run(
           (comm, stream) -> {
             CudaStream graphs = (CudaStream) stream;
