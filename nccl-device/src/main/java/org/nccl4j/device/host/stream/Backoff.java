@@ -15,10 +15,10 @@ public final class Backoff {
   private static final int YIELDS = 2000;
   private static final long FIRST_SLEEP_NANOS = 10_000;
   private static final long LONGEST_SLEEP_NANOS = 200_000;
+  private static final int MOST_DOUBLED = 5;
 
   private final int spins;
   private int waits;
-  private long sleep = FIRST_SLEEP_NANOS;
 
   /** Waits that give way after a number of looks; 0 where ranks share cores. */
   public Backoff(int spins) {
@@ -29,7 +29,6 @@ public final class Backoff {
   @HotPath
   public void reset() {
     waits = 0;
-    sleep = FIRST_SLEEP_NANOS;
   }
 
   /** True if the wait has left its first, spinning, part: time for dearer checks. */
@@ -41,14 +40,24 @@ public final class Backoff {
   /** Lets a little time pass, the more the longer the wait has been. */
   @HotPath
   public void idle() {
-    waits++;
-    if (waits <= spins) {
+    idle(++waits, spins);
+  }
+
+  /**
+   * Lets a little time pass in a wait that counts its looks itself.
+   *
+   * @param looks of the wait so far, from 1 on
+   * @param spins as of the constructor
+   */
+  @HotPath
+  static void idle(int looks, int spins) {
+    if (looks <= spins) {
       Thread.onSpinWait();
-    } else if (waits <= spins + YIELDS) {
+    } else if (looks <= spins + YIELDS) {
       Thread.yield();
     } else {
-      Patience.sleep(sleep);
-      sleep = Math.min(2 * sleep, LONGEST_SLEEP_NANOS);
+      int doubled = Math.min(looks - spins - YIELDS - 1, MOST_DOUBLED);
+      Patience.sleep(Math.min(FIRST_SLEEP_NANOS << doubled, LONGEST_SLEEP_NANOS));
     }
   }
 }

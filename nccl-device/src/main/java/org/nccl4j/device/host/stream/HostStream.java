@@ -179,9 +179,8 @@ public final class HostStream extends DeviceStream {
       lendUntil(position);
       return true;
     }
-    Backoff backoff = new Backoff(Backoff.SPINS);
-    while (queue.ended() < position) {
-      backoff.idle();
+    for (int looks = 1; queue.ended() < position; looks++) {
+      Backoff.idle(looks, Backoff.SPINS);
       if (System.nanoTime() - endNanos >= 0) {
         return false;
       }
@@ -199,13 +198,15 @@ public final class HostStream extends DeviceStream {
     eager = false;
   }
 
-  /** Another thread runs launches now: takes over where that gives way. */
+  /**
+   * Another thread runs launches now: takes over where that gives way. Several threads may wait,
+   * and warm operations allocate nothing, so each counts its looks itself.
+   */
   private void awaitRunner(long position) {
-    Backoff backoff = new Backoff(Backoff.SPINS);
     queue.lends(true);
     try {
-      while (queue.ended() < position && !queue.run(position)) {
-        backoff.idle();
+      for (int looks = 1; queue.ended() < position && !queue.run(position); looks++) {
+        Backoff.idle(looks, Backoff.SPINS);
       }
     } finally {
       queue.lends(false);
