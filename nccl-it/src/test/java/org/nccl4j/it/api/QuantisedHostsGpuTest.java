@@ -1,11 +1,8 @@
 package org.nccl4j.it.api;
 
-import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.util.List;
-import java.util.concurrent.CyclicBarrier;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -18,7 +15,6 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
@@ -32,7 +28,6 @@ import org.nccl4j.operation.Operation;
 @Timeout(600)
 class QuantisedHostsGpuTest {
   private static final long SEED = Long.getLong("nccl4j.seed", 1);
-  private static final int PATIENCE_SECONDS = 300;
   private static final int REPLAYS = 3;
   private static final int CALLS = 32;
 
@@ -40,7 +35,6 @@ class QuantisedHostsGpuTest {
   @ValueSource(strings = {"aabb", "abab", "aabbcc"})
   void everyCase(String hosts) throws Exception {
     System.out.println("seed " + SEED);
-    CyclicBarrier together = new CyclicBarrier(hosts.length());
     try (Ranks ranks = onHosts(hosts)) {
       ranks.run(
           (comm, stream) -> {
@@ -49,10 +43,8 @@ class QuantisedHostsGpuTest {
               try (DeviceMemory send = each.memory(comm, data[comm.rank()]);
                   DeviceMemory recv =
                       comm.device().allocate((long) each.count() * each.type().bytes())) {
-                together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
                 each.call(view(comm, each), send, recv, stream);
                 stream.synchronize();
-                together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
                 each.compare(
                     comm, each.expected(data, QuantisedHostsTest.ranks(hosts)), each.floats(recv));
               }
@@ -77,50 +69,8 @@ class QuantisedHostsGpuTest {
     for (Operation operation : new Operation[] {Operation.ALL_REDUCE, Operation.REDUCE_SCATTER}) {
       QuantisedCase each =
           new QuantisedCase(operation, DataType.FLOAT32, DataType.INT8, 32, RedOp.AVG, count);
-      CyclicBarrier together = new CyclicBarrier(4);
       try (Ranks ranks = onHosts("aabb")) {
-        ranks.run((comm, stream) -> repeat(each, comm, stream, together));
-      }
-    }
-  }
-
-  /** As {@link QuantisedSumsTest#repeat}. */
-  private static void repeat(
-      QuantisedCase each, Communicator comm, DeviceStream stream, CyclicBarrier together)
-      throws Exception {
-    int n = comm.nRanks();
-    float[][] data = new float[n][];
-    for (int rank = 0; rank < n; rank++) {
-      data[rank] = each.data(rank, n, SEED, /* adversarial= */ false);
-    }
-    double[] sums = each.expected(data).sums();
-    double[] total = new double[each.count()];
-    double first = 0;
-    try (DeviceMemory send = each.memory(comm, data[comm.rank()]);
-        DeviceMemory recv = comm.device().allocate(4L * each.count());
-        DeviceMemory errors = comm.device().allocate(send.size())) {
-      errors.fill((byte) 0);
-      Communicator view =
-          comm.withOptions(
-              CallOptions.defaults()
-                  .withQuantisation(each.format(), each.block())
-                  .withErrorFeedback(errors));
-      for (int call = 1; call <= CALLS; call++) {
-        together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
-        each.call(view, send, recv, stream);
-        stream.synchronize();
-        together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
-        float[] got = each.floats(recv);
-        double worst = 0;
-        for (int i = 0; i < got.length; i++) {
-          total[i] += got[i];
-          int at = each.operation() == Operation.ALL_REDUCE ? i : comm.rank() * got.length + i;
-          worst = Math.max(worst, Math.abs(total[i] / call - sums[at]));
-        }
-        first = call == 1 ? worst : first;
-        if (call == CALLS) {
-          assertTrue(worst < first * 4 / CALLS, each + ": " + worst + " after " + first);
-        }
+        ranks.run((comm, stream) -> QuantisedSumsTest.repeat(each, comm, stream, CALLS));
       }
     }
   }
@@ -132,7 +82,6 @@ class QuantisedHostsGpuTest {
       names = {"ALL_REDUCE", "REDUCE_SCATTER"})
   void inPlace(Operation operation) throws Exception {
     QuantisedCase each = sample(operation, 10_001);
-    CyclicBarrier together = new CyclicBarrier(4);
     try (Ranks ranks = onHosts("aabb")) {
       ranks.run(
           (comm, stream) -> {
@@ -143,10 +92,8 @@ class QuantisedHostsGpuTest {
                   operation == Operation.ALL_REDUCE
                       ? memory
                       : memory.slice(comm.rank() * bytes, bytes);
-              together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
               each.call(view(comm, each), memory, recv, stream);
               stream.synchronize();
-              together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
               each.compare(
                   comm, each.expected(data, QuantisedHostsTest.ranks("aabb")), each.floats(recv));
             }
@@ -158,7 +105,6 @@ class QuantisedHostsGpuTest {
   @Test
   void inAGraph() throws Exception {
     QuantisedCase each = sample(Operation.ALL_REDUCE, 100_001);
-    CyclicBarrier together = new CyclicBarrier(4);
     try (Ranks ranks = onHosts("aabb")) {
       ranks.run(
           (comm, stream) -> {
@@ -166,7 +112,6 @@ class QuantisedHostsGpuTest {
             int n = comm.nRanks();
             try (DeviceMemory send = each.memory(comm, new float[each.count()]);
                 DeviceMemory recv = each.memory(comm, new float[each.count()])) {
-              together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
               graphs.beginCapture();
               each.call(view(comm, each), send, recv, stream);
               try (CudaGraph graph = graphs.endCapture()) {
@@ -178,10 +123,8 @@ class QuantisedHostsGpuTest {
                   try (DeviceMemory next = each.memory(comm, data[comm.rank()])) {
                     stream.copy(next, send);
                     stream.synchronize();
-                    together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
                     graph.launch(graphs);
                     stream.synchronize();
-                    together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
                   }
                   each.compare(
                       comm,
