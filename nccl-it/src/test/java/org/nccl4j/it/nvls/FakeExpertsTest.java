@@ -41,7 +41,6 @@ class FakeExpertsTest {
     long first = part(DataType.FLOAT32, /* averages= */ true, 4096);
     long second = part(DataType.BFLOAT16, /* averages= */ false, 4096);
     for (int rank = 0; rank < 2; rank++) {
-      String prefix = "rank %d: ".formatted(rank);
       assertEquals(
           List.of(
               "refused: tokens begins at a multiple of 8 alone",
@@ -59,11 +58,7 @@ class FakeExpertsTest {
               "combine of 1792 bfloat16, 3584 bytes",
               "dispatch of 1792 bfloat16, 3584 bytes", // in two parts
               "dispatch of 1792 bfloat16, 3584 bytes"),
-          ran.output()
-              .lines()
-              .filter(line -> line.startsWith(prefix))
-              .map(line -> line.substring(prefix.length()))
-              .toList(),
+          said(ran, rank),
           ran.output());
     }
   }
@@ -81,7 +76,6 @@ class FakeExpertsTest {
     long first = bytes(DataType.FLOAT32, 4, 4);
     long second = bytes(DataType.BFLOAT16, 1, 4);
     for (int rank = 0; rank < 4; rank++) {
-      String prefix = "rank %d: ".formatted(rank);
       assertEquals(
           List.of(
               "alltoall of 8192 uint8, for copies of a quantised all_reduce within hosts, 8192 bytes",
@@ -97,13 +91,19 @@ class FakeExpertsTest {
               "alltoall of %1$d uint8, for parts of a quantised reduce_scatter between hosts, %1$d bytes"
                   .formatted(second),
               "quantised_sum of 1024 bfloat16, 2048 bytes"),
-          ran.output()
-              .lines()
-              .filter(line -> line.startsWith(prefix))
-              .map(line -> line.substring(prefix.length()))
-              .toList(),
+          said(ran, rank),
           ran.output());
     }
+  }
+
+  /** The lines of a rank. */
+  private static List<String> said(Ran ran, int rank) {
+    String prefix = "rank %d: ".formatted(rank);
+    return ran.output()
+        .lines()
+        .filter(line -> line.startsWith(prefix))
+        .map(line -> line.substring(prefix.length()))
+        .toList();
   }
 
   private static long bytes(DataType type, int divisor, int parts) {
@@ -149,7 +149,6 @@ class FakeExpertsTest {
     List<String> later = ran.calls().subList(created, ran.calls().size());
     assertEquals(List.of(), later.stream().filter(call -> call.startsWith(LOAD)).toList());
     for (int rank = 0; rank < 2; rank++) {
-      String prefix = "rank %d: ".formatted(rank);
       assertEquals(
           List.of(
               "all_gather of 34 int32, 136 bytes",
@@ -157,11 +156,7 @@ class FakeExpertsTest {
               "dispatch of 1792 bfloat16, 3584 bytes",
               "combine of 1792 bfloat16, 3584 bytes",
               "combine of 1792 bfloat16, 3584 bytes"),
-          ran.output()
-              .lines()
-              .filter(line -> line.startsWith(prefix))
-              .map(line -> line.substring(prefix.length()))
-              .toList(),
+          said(ran, rank),
           ran.output());
     }
   }
