@@ -9,6 +9,8 @@ import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.Period;
+import jdk.jfr.Recording;
+import jdk.jfr.RecordingState;
 import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 
@@ -17,15 +19,31 @@ import jdk.jfr.Timespan;
  * which a recording must enable: the observer reads the progress a few times a second.
  */
 final class Events {
+  private static volatile boolean registered;
+
   private Events() {}
 
   /**
-   * True if there is a recorder. Without one no event may be made: the first has Java Flight
-   * Recorder read the descriptions of all its events, which takes a good part of the time in which
-   * a communicator is made.
+   * True once there has been a recording. Before that no event may be made: the first has Java
+   * Flight Recorder read the descriptions of all its events, which takes a good part of the time in
+   * which a communicator is made; and a class of events that is first used while the first
+   * recording starts is never enabled in it.
    */
   static boolean areRecorded() {
-    return FlightRecorder.isInitialized();
+    return registered || FlightRecorder.isInitialized() && register();
+  }
+
+  /** Registers all events once a recording runs: the recorder answers when it has started. */
+  private static synchronized boolean register() {
+    for (Recording each : FlightRecorder.getFlightRecorder().getRecordings()) {
+      if (!registered && each.getState() == RecordingState.RUNNING) {
+        for (Class<?> event : Events.class.getDeclaredClasses()) {
+          FlightRecorder.register(event.asSubclass(Event.class));
+        }
+        registered = true;
+      }
+    }
+    return registered;
   }
 
   /** The end of a chunk. There are no such events, only calls. */
