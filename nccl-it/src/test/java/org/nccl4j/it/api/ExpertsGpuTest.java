@@ -15,6 +15,8 @@ import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
@@ -23,6 +25,7 @@ import org.nccl4j.api.ExpertExchange;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaGraph;
@@ -156,18 +159,29 @@ class ExpertsGpuTest {
     ExpertRank.runAll(SEED, /* onGpus= */ true);
   }
 
-  /** Two hosts of two ranks each, as these say, so that a relay forwards tokens. */
-  @Test
-  void severalRanksOfAHost() throws Exception {
-    List<? extends Device> devices = Devices.cuda().list();
-    assumeTrue(devices.size() > 3, "needs 4 GPUs");
-    try (Ranks ranks = Ranks.onHosts("aabb", devices, CommunicatorConfig.defaults())) {
-      rounds(
-          ranks,
-          4,
-          new ExpertConfig(33, 1152, 3, 16, DataType.BFLOAT16, true),
-          new ExpertConfig(50, 1032, 4, 12, DataType.FLOAT16, false));
+  /** On two hosts of two ranks each, a relay forwards tokens. */
+  public static final class ByRelays implements HostProcesses.Program {
+    @Override
+    public void run(Communicator comm, DeviceStream stream, String hosts, long seed)
+        throws Exception {
+      int n = comm.nRanks();
+      for (boolean hostsAdd : new boolean[] {false, true}) {
+        for (ExpertConfig sizes :
+            List.of(
+                new ExpertConfig(33, 1152, 6, 4 * n, DataType.BFLOAT16, true, hostsAdd),
+                new ExpertConfig(50, 1032, 4, 3 * n, DataType.FLOAT16, false, hostsAdd),
+                new ExpertConfig(20, 12, 3, n, DataType.FLOAT32, false, hostsAdd))) {
+          Experts.run(comm, stream, sizes, hostsAdd ? hosts : "a".repeat(n), 4, seed);
+        }
+      }
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"aabb", "abab", "aabbcc"})
+  void severalRanksOfAHost(String hosts) throws Exception {
+    System.out.println("seed " + SEED);
+    HostProcesses.run(hosts, Device.Kind.CUDA, ByRelays.class, SEED);
   }
 
   /** The experts return what they got, so the sums are the tokens times the sums of weights. */
