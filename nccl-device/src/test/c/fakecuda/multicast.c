@@ -89,6 +89,11 @@ CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc* d, size_
     if (d[i].location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA &&
         m->memory->prop.location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA)
       return misuse("the processor is let into a device's memory");
+  for (size_t i = 0; m && getenv("FAKECUDA_NO_PEERS") && i < c; i++)
+    if (d[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        m->memory->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        d[i].location.id != m->memory->prop.location.id)
+      return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   Team* team = m ? teamOf(m->memory) : NULL;
   if (team && __builtin_popcount(team->bound) != (int)team->prop.numDevices)
     return misuse("access to a multicast object waits for ever for members");

@@ -134,7 +134,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAlloc
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   char name[32];  // says to who imports it where it is
-  snprintf(name, sizeof name, "fake-%d", p->location.type);
+  snprintf(name, sizeof name, "fake-%d-%d", p->location.type, p->location.id);
   int fd = memfd_create(name, MFD_CLOEXEC);
   if (ftruncate(fd, n)) return CUDA_ERROR_OUT_OF_MEMORY;
   *h = physicalOf(fd, n, p);

@@ -41,9 +41,10 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h, void* o
   if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
   *h = physicalOf(fd, lseek(fd, 0, SEEK_END), NULL);
   char name[64], made[64] = "";
-  int where = 0;
+  int where = 0, device = 0;
   snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-  if (readlink(name, made, sizeof made - 1) > 0) sscanf(made, "/memfd:fake-%d", &where);
+  if (readlink(name, made, sizeof made - 1) > 0) sscanf(made, "/memfd:fake-%d-%d", &where, &device);
   physical(*h)->prop.location.type = where;
+  physical(*h)->prop.location.id = device;
   return CUDA_SUCCESS;
 }

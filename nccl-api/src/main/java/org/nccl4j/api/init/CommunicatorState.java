@@ -232,7 +232,7 @@ public final class CommunicatorState {
 
   /** The ranks that reach each other's memory by loads and stores; while suspended too. */
   public LsaTeam team() {
-    return LsaTeam.of(members.peers(), rank());
+    return members.team(rank());
   }
 
   /** The windows of this rank. */

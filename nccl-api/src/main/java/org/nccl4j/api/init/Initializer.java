@@ -173,7 +173,8 @@ public final class Initializer {
     resources.start();
     times.done(request.logLevel("INIT"));
     tell(engine, connected, plugins);
-    return last.apply(members, engine); // after all that may fail: it begins to be observed
+    return last.apply(
+        connected.members(), engine); // after all that may fail: it begins to be observed
   }
 
   private ConnectionLayout layout(List<PeerInfo> peers) {
@@ -251,6 +252,7 @@ public final class Initializer {
    * This rank's connections to all others.
    *
    * @param choice selects transports
+   * @param members with the pairs that have turned out not to reach each other
    * @param verified the connections, and the transport to each rank
    * @param later makes the other connections; null where there are none
    * @param known what all ranks know of each other's connections
@@ -263,6 +265,7 @@ public final class Initializer {
    */
   private record Connected(
       TransportRoutes choice,
+      Membership members,
       VerifiedConnections verified,
       RuntimeConnections later,
       CommunicatorProfile known,
@@ -284,7 +287,14 @@ public final class Initializer {
         new TransportRoutes(
             bootstrap.rank(), peers, transports, plugins.nets().asked(), request.logLevel("INIT"));
     VerifiedConnections verified = verified(choice, ranks);
-    boolean puts = RmaConnections.areNeeded(peers, bootstrap.rank());
+    List<ProxyHandler> handlers = verified.links().proxyHandlers();
+    Probing probing = probing(plugins, ranks, verified);
+    RankCapabilities own =
+        RankCapabilities.of(
+            request, peers, verified, ranks.graphs(), plugins.tuned(), probing.shared());
+    List<byte[]> all = bootstrap.allGather(own.toBytes());
+    Membership members = ranks.members().with(RankCapabilities.unreached(all));
+    boolean puts = RmaConnections.areNeeded(peers, members.team(bootstrap.rank()));
     boolean mayLack = puts && LatePeers.exist(request.settings(), peers);
     RuntimeConnections later =
         verified.late().isEmpty() && !mayLack
@@ -296,12 +306,6 @@ public final class Initializer {
                 verified,
                 List.copyOf(transports),
                 bootstrap);
-    List<ProxyHandler> handlers = verified.links().proxyHandlers();
-    Probing probing = probing(plugins, ranks, verified);
-    RankCapabilities own =
-        RankCapabilities.of(
-            request, peers, verified, ranks.graphs(), plugins.tuned(), probing.shared());
-    List<byte[]> all = bootstrap.allGather(own.toBytes());
     CommunicatorProfile known =
         RankCapabilities.common(
             bootstrap.rank(),
@@ -328,6 +332,7 @@ public final class Initializer {
             : new ProxyThread(request.name(), handlers);
     return new Connected(
         choice,
+        members,
         verified,
         later,
         known,
@@ -407,11 +412,12 @@ public final class Initializer {
     WindowRegistry windows =
         Engine.windows(
             request,
-            ranks.members(),
+            connected.members(),
             bootstrap,
             kernels,
             RmaConnections.of(
                 ranks.peers(),
+                connected.members().team(bootstrap.rank()),
                 connected.verified(),
                 transports,
                 bootstrap,

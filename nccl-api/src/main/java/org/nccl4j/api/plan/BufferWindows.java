@@ -75,7 +75,7 @@ public final class BufferWindows {
     this.nRanks = ranks.nRanks();
     // Processes of a machine can always map each other's memory; GPUs may be unable to.
     boolean maps = ranks.kind() != Device.Kind.CUDA || ranks.reach();
-    this.offers = ranks.kind() == Device.Kind.CUDA && nRanks > 1;
+    this.offers = ranks.kind() == Device.Kind.CUDA && windows.team().size() > 1;
     this.possible = maps && nRanks > 1 && windows.team().size() == nRanks;
   }
 

@@ -65,7 +65,7 @@ public final class Registrations {
     }
     return windows.nRanks() == 1
         ? "the communicator has one rank"
-        : "the ranks are on several machines; networks only send from it";
+        : "ranks are on several machines, or on GPUs that do not reach each other; networks only send from it";
   }
 
   /** True if the next operation may have to find out whether its buffers can be used. */

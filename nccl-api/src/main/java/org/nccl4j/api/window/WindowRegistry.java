@@ -77,7 +77,7 @@ public final class WindowRegistry implements AutoCloseable {
    */
   public WindowRegistry(WindowSetup setup, Consumer<SymmetricSpace> onSpace) {
     this.setup = setup;
-    this.team = LsaTeam.of(setup.peers(), setup.rank());
+    this.team = setup.team();
     this.apart = team.isApart(setup.peers());
     this.device = (SymmetricDevice) setup.device();
     this.agreement = new RegistrationProtocol(setup);
@@ -294,7 +294,7 @@ public final class WindowRegistry implements AutoCloseable {
   /** Tells, on rank 0, why ranks reach the windows of fewer ranks than they could. */
   private void tellSmallness() {
     if (setup.rank() == 0) {
-      LsaTeam.smallness(setup.peers())
+      LsaTeam.smallness(setup.peers(), setup.unreached())
           .ifPresent(
               why -> LOG.log(setup.level(), "windows of communicator {0} {1}", setup.name(), why));
     }

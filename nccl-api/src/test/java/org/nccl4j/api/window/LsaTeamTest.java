@@ -8,6 +8,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -91,17 +93,63 @@ class LsaTeamTest {
   void teamsThatAreSmallHaveAReason(int ranks, String reason) {
     String[] places = new String[ranks];
     Arrays.fill(places, "host/x");
-    Optional<String> found = LsaTeam.smallness(peers(Device.Kind.CUDA, places));
+    Optional<String> found =
+        LsaTeam.smallness(peers(Device.Kind.CUDA, places), UnreachedPairs.NONE);
     assertEquals(reason != null, found.isPresent(), found::toString);
     assertTrue(reason == null || found.orElseThrow().contains(reason), found::toString);
-    assertEquals(Optional.empty(), LsaTeam.smallness(peers(Device.Kind.HOST, places)));
+    assertEquals(
+        Optional.empty(), LsaTeam.smallness(peers(Device.Kind.HOST, places), UnreachedPairs.NONE));
   }
 
   @Test
   void machinesWithOtherNumbersOfRanksAreAReason() {
     String reason =
         "have teams of 1: all teams have as many ranks, and machines or cliques have 1 to 2";
-    assertEquals(Optional.of(reason), LsaTeam.smallness(peers(Device.Kind.HOST, "a", "a", "b")));
-    assertEquals(Optional.empty(), LsaTeam.smallness(peers(Device.Kind.HOST, "a", "a", "b", "b")));
+    assertEquals(
+        Optional.of(reason),
+        LsaTeam.smallness(peers(Device.Kind.HOST, "a", "a", "b"), UnreachedPairs.NONE));
+    assertEquals(
+        Optional.empty(),
+        LsaTeam.smallness(peers(Device.Kind.HOST, "a", "a", "b", "b"), UnreachedPairs.NONE));
+  }
+
+  /** GPUs between which P2P is refused, forbidden or broken. */
+  @ParameterizedTest
+  @CsvSource({
+    "01, 1", // of four, in any case as many ranks a team
+    "01 02 03, 1",
+    "01 23, 1",
+    "02 03 12 13, 2",
+    "03, 1",
+    "'', 4"
+  })
+  void ranksThatDoNotReachEachOtherShareNoTeam(String pairs, int size) {
+    List<Set<Integer>> unreached = new ArrayList<>();
+    for (int rank = 0; rank < 4; rank++) {
+      Set<Integer> theirs = new TreeSet<>();
+      for (String pair : pairs.isEmpty() ? new String[0] : pairs.split(" ")) {
+        if (pair.charAt(0) - '0' == rank) { // only one of them says so
+          theirs.add(pair.charAt(1) - '0');
+        }
+      }
+      unreached.add(theirs);
+    }
+    List<PeerInfo> peers = peers(Device.Kind.CUDA, "a", "a", "a", "a");
+    UnreachedPairs agreed = new UnreachedPairs(unreached);
+    for (int rank = 0; rank < 4; rank++) {
+      assertEquals(size, LsaTeam.of(peers, agreed, rank).size());
+    }
+    assertEquals(
+        size < 4 && size != 2,
+        LsaTeam.smallness(peers, agreed).orElse("").contains("that reach each other are 1 to"),
+        () -> LsaTeam.smallness(peers, agreed).toString());
+  }
+
+  @Test
+  void aSplitKeepsTheVerdictsOfItsRanks() {
+    UnreachedPairs of = new UnreachedPairs(List.of(Set.of(2), Set.of(), Set.of(0), Set.of()));
+    assertEquals(
+        new UnreachedPairs(List.of(Set.of(), Set.of(2), Set.of(1))), of.subset(List.of(3, 2, 0)));
+    assertEquals(UnreachedPairs.NONE, of.subset(List.of(0, 1, 3)));
   }
 }

@@ -28,6 +28,7 @@ final class FakeGpuRank {
             Devices.cuda().device(rank % Devices.cuda().list().size()),
             CommunicatorConfig.defaults())) {
       System.out.println("transports " + communicator.transports());
+      System.out.println("team " + communicator.lsaTeam());
       for (int time = 0; time < Integer.getInteger("nccl4j.windows", 0); time++) {
         System.out.println("window: " + register(communicator));
       }

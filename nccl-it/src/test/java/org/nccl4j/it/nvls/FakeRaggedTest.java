@@ -12,6 +12,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
@@ -85,6 +87,16 @@ class FakeRaggedTest {
       alone += failed == 1 ? 1 : 0;
     }
     assertTrue(alone > 0, "no run had one rank that lacked memory");
+  }
+
+  /** They exchange by messages. */
+  @ParameterizedTest
+  @ValueSource(strings = {"FAKECUDA_NO_PEERS", "NCCL_P2P_DISABLE", "FAKECUDA_CORRUPT"})
+  void gpusThatDoNotReachEachOtherNeedNoWindows(String name) throws Exception {
+    Ran ran =
+        program.run(Map.of("NCCL_NVLS_ENABLE", "0", name, "1"), FakeRaggedRanks.class, "create");
+    assertEquals(0, ran.status(), ran.output());
+    assertEquals(2, ranks(ran, "created, false"), ran.output());
   }
 
   private static long open(Ran ran) {

@@ -167,6 +167,22 @@ class MemorySharingTest {
     assertEquals(0, ran.warnings(), ran.output());
   }
 
+  /** A window's memory would else be reached by the way that is refused, forbidden or broken. */
+  @ParameterizedTest
+  @CsvSource({"FAKECUDA_NO_PEERS", "NCCL_P2P_DISABLE", "FAKECUDA_CORRUPT"})
+  void gpusThatDoNotReachEachOtherHaveWindowsOfTheirOwn(String name) throws Exception {
+    Map<String, String> settings =
+        Map.of(name, "1", "JAVA_TOOL_OPTIONS", "-Dnccl4j.windows=1", "NCCL_SOCKET_IFNAME", "lo");
+    List<Ran> both = processes(settings);
+    for (int rank = 0; rank < 2; rank++) {
+      Ran ran = both.get(rank);
+      assertEquals(0, ran.status(), ran.output());
+      assertContains(ran, "team [" + rank + "]");
+      assertContains(ran, "window: registered");
+      assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
+    }
+  }
+
   /** GPUs that /sys does not have are at its CPU. */
   @ParameterizedTest
   @CsvSource({

@@ -80,6 +80,7 @@ public final class RmaConnections implements RemotePeers {
 
   private RmaConnections(
       List<PeerInfo> peers,
+      LsaTeam team,
       List<TransportRoutes.NamedTransport> ways,
       ConnectionSetup setup,
       Bootstrap bootstrap,
@@ -94,7 +95,6 @@ public final class RmaConnections implements RemotePeers {
     this.later = means.later;
     this.device = means.device;
     this.reached = new AtomicIntegerArray(peers.size());
-    LsaTeam team = LsaTeam.of(peers, bootstrap.rank());
     peers.stream().map(PeerInfo::rank).filter(rank -> !team.has(rank)).forEach(outside::add);
   }
 
@@ -106,29 +106,36 @@ public final class RmaConnections implements RemotePeers {
    */
   public record Means(KernelDevice device, ProxyThread proxy, RuntimeConnections later) {}
 
-  /** True if ranks need a proxy thread for this. */
-  public static boolean areNeeded(List<PeerInfo> peers, int rank) {
-    return LsaTeam.of(peers, rank).size() < peers.size()
+  /**
+   * True if ranks need a proxy thread for this.
+   *
+   * @param team a rank's
+   */
+  public static boolean areNeeded(List<PeerInfo> peers, LsaTeam team) {
+    return team.size() < peers.size()
         && peers.stream().map(PeerInfo::deviceKind).distinct().count() == 1;
   }
 
   /**
    * The ranks outside a rank's team; not yet connected.
    *
+   * @param team this rank's
    * @param verified this rank's connections of other kinds
    * @param transports all that this rank has
    */
   public static RemotePeers of(
       List<PeerInfo> peers,
+      LsaTeam team,
       VerifiedConnections verified,
       List<TransportRoutes.NamedTransport> transports,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       Means means) {
-    if (areNeeded(peers, bootstrap.rank())) {
+    if (areNeeded(peers, team)) {
       boolean gpus = peers.get(bootstrap.rank()).deviceKind() == Device.Kind.CUDA;
       return new RmaConnections(
           peers,
+          team,
           gpus ? byNetwork(peers, transports) : verified.routes(),
           verified.links(),
           bootstrap,

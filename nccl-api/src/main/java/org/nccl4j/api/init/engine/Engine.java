@@ -146,6 +146,7 @@ public record Engine(
             request.name(),
             bootstrap.rank(),
             members.peers(),
+            members.unreached(),
             request.device(),
             bootstrap,
             request.settings().get(Settings.NCCL_WIN_STRIDE),

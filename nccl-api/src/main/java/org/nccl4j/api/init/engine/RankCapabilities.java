@@ -6,6 +6,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.connect.VerifiedConnections;
 import org.nccl4j.api.init.peers.HostLayout;
@@ -17,6 +20,7 @@ import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.window.UnreachedPairs;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -26,10 +30,11 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * A rank's capabilities, exchanged so that all ranks make the same choices. As bytes: kind, reach,
- * nvlink, carried, channels, lines, room, table, settings, probed, network and model, with tabs
- * between them.
+ * unreached, nvlink, carried, channels, lines, room, table, settings, probed, network and model,
+ * with tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
+ * @param unreached GPUs of its machine or clique whose memory it does not load and store
  * @param nvlink whether over NVLink
  * @param carried whether a proxy carries some of its connections
  * @param channels that all its connections have
@@ -43,6 +48,7 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 public record RankCapabilities(
     Device.Kind kind,
     boolean reach,
+    Set<Integer> unreached,
     boolean nvlink,
     boolean carried,
     int channels,
@@ -87,6 +93,7 @@ public record RankCapabilities(
     return new RankCapabilities(
         self.kind(),
         reach,
+        unreached(peers, own, routes),
         nvlink,
         !verified.late().isEmpty() || !verified.links().proxyHandlers().isEmpty(),
         verified.links().channels(),
@@ -108,6 +115,27 @@ public record RankCapabilities(
     return routes.stream().allMatch(route -> route == null || route.provider().sharesMemory());
   }
 
+  /** Processes of a machine can always map each other's memory; GPUs may be unable to. */
+  private static Set<Integer> unreached(
+      List<PeerInfo> peers, PeerInfo own, List<TransportRoutes.NamedTransport> routes) {
+    Set<Integer> unreached = new TreeSet<>();
+    for (PeerInfo peer : peers) {
+      TransportRoutes.NamedTransport route = routes.get(peer.rank());
+      if (own.deviceKind() == Device.Kind.CUDA
+          && peer.node().equals(own.node())
+          && route != null
+          && !route.provider().sharesMemory()) {
+        unreached.add(peer.rank());
+      }
+    }
+    return unreached;
+  }
+
+  /** Returns the pairs that do not reach each other. */
+  public static UnreachedPairs unreached(List<byte[]> all) {
+    return new UnreachedPairs(decoded(all).stream().map(RankCapabilities::unreached).toList());
+  }
+
   /** True if no two ranks have the same device. */
   private static boolean areApart(List<PeerInfo> peers) {
     return peers.get(0).deviceKind() == Device.Kind.HOST
@@ -125,6 +153,7 @@ public record RankCapabilities(
             "\t",
             kind.name(),
             Boolean.toString(reach),
+            unreached.stream().map(String::valueOf).collect(Collectors.joining(" ")),
             Boolean.toString(nvlink),
             Boolean.toString(carried),
             Integer.toString(channels),
@@ -139,20 +168,27 @@ public record RankCapabilities(
   }
 
   private static RankCapabilities fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 12);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 13);
     return new RankCapabilities(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
-        Boolean.parseBoolean(words[2]),
+        numbers(words[2]),
         Boolean.parseBoolean(words[3]),
-        Integer.parseInt(words[4]),
-        Boolean.parseBoolean(words[5]),
-        room(words[6]),
-        words[7],
-        TuningSettings.fromText(words[8]),
-        words[9],
+        Boolean.parseBoolean(words[4]),
+        Integer.parseInt(words[5]),
+        Boolean.parseBoolean(words[6]),
+        room(words[7]),
+        words[8],
+        TuningSettings.fromText(words[9]),
         words[10],
-        words[11]);
+        words[11],
+        words[12]);
+  }
+
+  private static Set<Integer> numbers(String text) {
+    return text.isEmpty()
+        ? Set.of()
+        : Arrays.stream(text.split(" ")).map(Integer::valueOf).collect(Collectors.toSet());
   }
 
   private static BlockRoom room(String text) {

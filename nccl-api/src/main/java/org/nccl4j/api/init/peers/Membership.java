@@ -5,12 +5,15 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.window.LsaTeam;
+import org.nccl4j.api.window.UnreachedPairs;
 import org.nccl4j.device.os.AllowedCores;
 
 /**
  * The ranks of a communicator as they introduced themselves.
  *
  * @param peers by rank
+ * @param unreached pairs that do not reach each other's memory, as far as that has been tried
  * @param cores that they may use, by rank
  * @param points their addresses for later calls, by rank
  * @param path its derivation from the first communicator, unique among all communicators derived
@@ -18,7 +21,28 @@ import org.nccl4j.device.os.AllowedCores;
  * @param id the same for all of them, and no other communicator's
  */
 public record Membership(
-    List<PeerInfo> peers, List<AllowedCores> cores, List<byte[]> points, String path, long id) {
+    List<PeerInfo> peers,
+    UnreachedPairs unreached,
+    List<AllowedCores> cores,
+    List<byte[]> points,
+    String path,
+    long id) {
+  /** Ranks that have not connected. */
+  public Membership(
+      List<PeerInfo> peers, List<AllowedCores> cores, List<byte[]> points, String path, long id) {
+    this(peers, UnreachedPairs.NONE, cores, points, path, id);
+  }
+
+  /** The same ranks when they have connected. */
+  public Membership with(UnreachedPairs pairs) {
+    return new Membership(peers, pairs, cores, points, path, id);
+  }
+
+  /** The ranks that reach each other's memory with a rank. */
+  public LsaTeam team(int rank) {
+    return LsaTeam.of(peers, unreached, rank);
+  }
+
   /** Some of them, with new numbers. */
   public Membership subset(List<Integer> ranks, String newPath) {
     List<PeerInfo> some = new ArrayList<>();
@@ -31,6 +55,7 @@ public record Membership(
     }
     return new Membership(
         List.copyOf(some),
+        unreached.subset(ranks),
         List.copyOf(theirCores),
         List.copyOf(theirs),
         newPath,

@@ -16,6 +16,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
@@ -52,6 +53,7 @@ class RankCapabilitiesTest {
     return new RankCapabilities(
             Device.Kind.HOST,
             true,
+            Set.of(),
             false,
             carried,
             64,
