@@ -78,7 +78,8 @@ public final class DeviceCommunicator implements AutoCloseable {
    *
    * @param barriers barriers of the team, often one for each block
    * @param slots values of 8 bytes that a rank can send to each other rank in an LL all-to-all
-   * @param signals words of each rank that puts of kernels raise (NCCL's GIN); 0 for no puts
+   * @param signals words of each rank that puts of kernels raise (NCCL's GIN); 0 for no puts. GPUs
+   *     of a team need atomic operations on each other's memory for them, which NVLink has
    */
   public record Requirements(int barriers, int slots, int signals) {
     private static final Requirements NONE = new Requirements(0, 0, 0);
@@ -160,6 +161,9 @@ public final class DeviceCommunicator implements AutoCloseable {
             asked,
             () -> {
               check(asked, name, rank);
+              if (asked.signals() > 0) {
+                windows.withoutAtomics().ifPresent(peer -> refuseSignals(name, rank, peer));
+              }
               int team = windows.team().size();
               return new KernelMemory.Bytes(new DeviceCommLayout(asked, team).bytes(), BYTES);
             });
@@ -174,6 +178,16 @@ public final class DeviceCommunicator implements AutoCloseable {
       memory.close();
       throw e;
     }
+  }
+
+  private static void refuseSignals(String name, int rank, int peer) {
+    throw new InvalidUsageException(
+        ErrorId.UNSUPPORTED,
+        ("createDeviceCommunicator on communicator %s asks for signals, which kernels raise by atomic"
+                + " operations on each other's memory: the GPUs of ranks %d and %d have none (no NVLink"
+                + " between them)")
+            .formatted(name, rank, peer),
+        "ask for none, and use barriers of the team, or Communicator.putSignal of the host");
   }
 
   private static RmaSpace.KernelRing ring(CommunicatorState state, int signals) {

@@ -3,10 +3,12 @@ package org.nccl4j.api.window;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.multicast.MulticastProvider.Exchange;
+import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -15,6 +17,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.support.KeptMemory;
@@ -101,6 +104,22 @@ public final class WindowRegistry implements AutoCloseable {
   /** The ranks that reach each other's windows. */
   public LsaTeam team() {
     return team;
+  }
+
+  /**
+   * A rank of the team on whose memory atomic operations of this rank's GPU may get lost, as over
+   * PCIe; empty where there is none, as far as is known.
+   */
+  public OptionalInt withoutAtomics() {
+    PeerInfo own = setup.peers().get(setup.rank());
+    KernelDevice gpu = (KernelDevice) setup.device();
+    return own.deviceKind() == Device.Kind.HOST
+        ? OptionalInt.empty()
+        : team.ranks().stream()
+            .map(setup.peers()::get)
+            .filter(peer -> !own.sharesFabric(peer) && !gpu.nvlink(peer.deviceId()).orElse(true))
+            .mapToInt(PeerInfo::rank)
+            .findFirst();
   }
 
   /** The others, as far as puts reach them. */

@@ -227,6 +227,16 @@ class GpuPutTest {
     assertContains(ran, "rank 1 says: ");
   }
 
+  /** Signals of two kernels at a time would count as one. */
+  @Test
+  void withoutAtomicsBetweenGpusThereAreNoSignals() throws Exception {
+    Map<String, String> pcie = Map.of("FAKECUDA_PCIE", "1", "NCCL_P2P_LEVEL", "SYS");
+    Ran ran = program.start(pcie, FarKernelPuts.class, "near").end();
+    assertTrue(
+        ran.output().contains("the GPUs of ranks 0 and 1 have none (no NVLink between them)"),
+        ran.output());
+  }
+
   /** Nothing is posted there: kernels store to each other themselves. */
   @Test
   void kernelsOnOneMachineHearOfTheEndToo() throws Exception {
