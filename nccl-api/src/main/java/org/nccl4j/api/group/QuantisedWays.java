@@ -75,16 +75,12 @@ final class QuantisedWays {
     return CallShape.of(Operation.ALL_GATHER, DataType.UINT8, RedOp.SUM, 0);
   }
 
-  /**
-   * The hierarchical way, where calls of a shape and count go by it; else null. On GPUs only where
-   * it is named, since it has not run there.
-   */
+  /** The hierarchical way, where calls of a shape and count go by it; else null. */
   HierarchicalSum way(long shape, long count) {
     HierarchicalSum way = possibleWay(shape, count);
     return way != null
             && (planner.goesHierarchically(CallShape.operation(shape), /* asked= */ true)
-                || planner.isOfHosts()
-                    && hierarchical(way, shape, count).sum() < flat(shape, count).sum())
+                || hierarchical(way, shape, count).sum() < flat(shape, count).sum())
         ? way
         : null;
   }
@@ -221,12 +217,7 @@ final class QuantisedWays {
             times.own,
             times.sum(),
             times.margin > 1 ? ", a third added as it is not measured between hosts" : "",
-            way(shape, count) != null
-                ? "hierarchically"
-                : "the all-to-all"
-                    + (planner.isOfHosts()
-                        ? ""
-                        : "; on GPUs the other way is taken where NCCL_ALGO names it alone"));
+            way(shape, count) != null ? "hierarchically" : "the all-to-all");
   }
 
   /** Bytes of the host that sends most: of an all-to-all by pairs or rails, and of a gather. */
