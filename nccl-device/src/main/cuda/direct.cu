@@ -61,7 +61,7 @@ extern "C" __global__ void nccl4j_direct_signal(const __grid_constant__ nccl4jDi
   direct::signal(a);
 }
 
-extern "C" __global__ void nccl4j_direct_wait(const __grid_constant__ nccl4jDirectArguments a) {
+extern "C" __global__ void nccl4j_direct_wait(const __grid_constant__ nccl4jAwaitArguments a) {
   direct::await(a);
 }
 

@@ -7,7 +7,7 @@
 
 // Blocks and ranks that have barrier flags.
 #define NCCL4J_DIRECT_BLOCKS 128
-#define NCCL4J_DIRECT_RANKS 32
+#define NCCL4J_DIRECT_RANKS 128
 
 // Threads of a block.
 #define NCCL4J_DIRECT_THREADS 512
@@ -45,8 +45,12 @@ typedef struct {
   uint32_t op;
   uint32_t root;
   uint32_t twoShot;
-  uint32_t awaited[NCCL4J_DIRECT_RANKS];  // signals to wait for, from each rank
 } nccl4jDirectArguments;
+
+typedef struct {
+  nccl4jDirectArguments direct;
+  uint32_t awaited[NCCL4J_DIRECT_RANKS];  // signals to wait for, from each rank
+} nccl4jAwaitArguments;
 
 enum nccl4jBesidePhases { BESIDE_BEGIN = 1, BESIDE_END = 2, BESIDE_MOVE = 4 };
 

@@ -19,12 +19,13 @@ __device__ __forceinline__ void signal(const nccl4jDirectArguments& a) {
 }
 
 // Waits until every rank of the team, whose first is rank root, has sent the required number of signals.
-__device__ __forceinline__ void await(const nccl4jDirectArguments& a) {
+__device__ __forceinline__ void await(const nccl4jAwaitArguments& m) {
+  const nccl4jDirectArguments& a = m.direct;
   begin(a);
   const int from = threadIdx.x;
-  if (from >= a.comm.nRanks || a.awaited[from] == 0) return;
+  if (from >= a.comm.nRanks || m.awaited[from] == 0) return;
   u64* waited = (u64*)own(a, a.counts) + NCCL4J_DIRECT_RANKS + from;
-  u64 value = *waited + a.awaited[from];
+  u64 value = *waited + m.awaited[from];
   *waited = value;
   char* word = own(a, kSignalStride * from);
   Patience patience(a.comm);

@@ -31,7 +31,7 @@ public record KernelOffer(Form form, String obstacle) {
       obstacle = "the %s device has none".formatted(state.device().name());
     } else if (reached < n) {
       obstacle =
-          "%d of %d ranks reach its windows: those of one machine or NVLink clique and of one user whose GPUs reach each other, at most 32"
+          "%d of %d ranks reach its windows: those of one machine or NVLink clique and of one user whose GPUs reach each other"
               .formatted(reached, n);
     } else {
       form = best.apply(kernels.orElseThrow());

@@ -64,9 +64,9 @@ class LsaTeamTest {
     }
   }
 
-  /** Kernels have flags for 32 ranks. */
+  /** Kernels have flags for 128 ranks. */
   @ParameterizedTest
-  @CsvSource({"32,32", "36,18", "64,32", "72,24", "37,1"})
+  @CsvSource({"32,32", "37,37", "72,72", "128,128", "130,65", "131,1"})
   void aRackIsTeamsOfEqualSize(int ranks, int size) {
     String[] places = new String[ranks];
     for (int rank = 0; rank < ranks; rank++) {
@@ -80,14 +80,12 @@ class LsaTeamTest {
   /** Windows of a prime number of ranks are reached by nobody else. */
   @ParameterizedTest
   @CsvSource({
-    "37, 'have teams of 1: all teams have as many ranks, at most 32, and 37 cannot be divided into"
-        + " larger ones; with 36 ranks on each, teams would have 18'",
-    "41, 'with 40 ranks on each, teams would have 20'",
-    "34, ",
-    "35, 'have teams of 7'",
-    "74, 'have teams of 2'",
+    "131, 'have teams of 1: all teams have as many ranks, at most 128, and 131 cannot be divided into"
+        + " larger ones; with 130 ranks on each, teams would have 65'",
+    "129, 'have teams of 43'",
+    "130, ",
     "8, ",
-    "64, ",
+    "37, ",
     "72, "
   })
   void teamsThatAreSmallHaveAReason(int ranks, String reason) {

@@ -345,30 +345,52 @@ class DirectGpuTest {
   void putsArriveBeforeTheirSignals() {
     try (GpuRanks ranks = new GpuRanks(CollectiveGpuTest.size(), DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, MOST)) {
-      int n = ranks.n;
-      for (int round = 1; round <= 20; round++) {
-        for (int rank = 0; rank < n; rank++) {
-          windows.send.get(rank).slice(0, 100_000).fill((byte) (round + rank));
-          var communicator = ranks.communicators.get(rank);
-          KernelPlan put =
-              communicator.prepare(
-                  new OneSidedWork.Put((rank + 1) % n, windows.recvs.get(rank), 500, 100_000));
-          KernelPlan wait =
-              communicator.prepare(
-                  new OneSidedWork.Wait(List.of(new OneSidedWork.Awaited((rank + n - 1) % n, 1))));
-          communicator.launch(
-              put, windows.send.get(rank).slice(0, 100_000), null, ranks.streams.get(rank));
-          communicator.launch(wait, null, null, ranks.streams.get(rank));
+      putsToTheNext(ranks, windows);
+    }
+  }
+
+  private static void putsToTheNext(GpuRanks ranks, DirectRanks windows) {
+    int n = ranks.n;
+    for (int round = 1; round <= 20; round++) {
+      for (int rank = 0; rank < n; rank++) {
+        windows.send.get(rank).slice(0, 100_000).fill((byte) (round + rank));
+        var communicator = ranks.communicators.get(rank);
+        KernelPlan put =
+            communicator.prepare(
+                new OneSidedWork.Put((rank + 1) % n, windows.recvs.get(rank), 500, 100_000));
+        KernelPlan wait =
+            communicator.prepare(
+                new OneSidedWork.Wait(List.of(new OneSidedWork.Awaited((rank + n - 1) % n, 1))));
+        communicator.launch(
+            put, windows.send.get(rank).slice(0, 100_000), null, ranks.streams.get(rank));
+        communicator.launch(wait, null, null, ranks.streams.get(rank));
+      }
+      ranks.synchronize();
+      for (int rank = 0; rank < n; rank++) {
+        ByteBuffer got = read(windows.recv.get(rank).slice(500, 100_000));
+        byte expected = (byte) (round + (rank + n - 1) % n);
+        for (int i = 0; i < 100_000; i++) {
+          assertEquals(expected, got.get(i));
         }
-        ranks.synchronize();
-        for (int rank = 0; rank < n; rank++) {
-          ByteBuffer got = read(windows.recv.get(rank).slice(500, 100_000));
-          byte expected = (byte) (round + (rank + n - 1) % n);
-          for (int i = 0; i < 100_000; i++) {
-            assertEquals(expected, got.get(i));
+      }
+    }
+  }
+
+  /** More ranks than a machine has: those of a rack, each with a block, so that all have room. */
+  @Test
+  void aRack() {
+    Random random = new Random(41);
+    try (GpuRanks ranks = new GpuRanks(40, DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, MOST)) {
+      for (DataType type : new DataType[] {DataType.FLOAT32, DataType.BFLOAT16, DataType.INT8}) {
+        for (Kind kind : KINDS) {
+          for (int most : new int[] {2, 40, 3000}) {
+            int count = fitting(kind, type, ranks.n, 1 + random.nextInt(most));
+            check(ranks, windows, kind, type, RedOp.SUM, count, random, 1, 0);
           }
         }
       }
+      putsToTheNext(ranks, windows);
     }
   }
 

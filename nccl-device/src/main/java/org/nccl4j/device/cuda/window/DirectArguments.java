@@ -16,8 +16,7 @@ public final class DirectArguments {
   public static final int OP = 148;
   public static final int ROOT = 152;
   public static final int TWO_SHOT = 156;
-  public static final int AWAITED = 160;
-  public static final int SIZE = 288;
+  public static final int SIZE = 160;
 
   private DirectArguments() {}
 }

@@ -8,11 +8,11 @@ package org.nccl4j.device.cuda.window;
 final class DirectGroupArguments {
   static final int MOST_WORKS = 64;
 
-  static final int N_PARTS = 288;
-  static final int ENDS = 292;
-  static final int WORK_OF = 296;
-  static final int WORKS = 424;
-  static final int SIZE = 3496;
+  static final int N_PARTS = 160;
+  static final int ENDS = 164;
+  static final int WORK_OF = 168;
+  static final int WORKS = 296;
+  static final int SIZE = 3368;
 
   static final int WORK_SEND = 0;
   static final int WORK_RECV = 8;

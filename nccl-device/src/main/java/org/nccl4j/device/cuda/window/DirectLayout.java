@@ -33,8 +33,8 @@ public record DirectLayout(
   /** Blocks that have flags. */
   public static final int BLOCKS = 128;
 
-  /** Ranks that have flags. */
-  public static final int RANKS = 32;
+  /** Ranks that have flags, more than NVLink connects. */
+  public static final int RANKS = 128;
 
   private static final long ALL_LINES = 4L << 20;
   private static final long LEAST_LINES = 128L << 10;

@@ -400,13 +400,13 @@ public final class DirectPlans implements AutoCloseable {
         context,
         arguments,
         function,
-        new CudaKernelPlan.Shape(1, 32, 1),
+        new CudaKernelPlan.Shape(1, (space.size() + 31) / 32 * 32, 1), // a thread a rank
         new CudaKernelPlan.Needs(0, 0));
   }
 
   public CudaPlan prepare(OneSidedWork work) {
-    Offheap arguments = arguments(DirectArguments.SIZE);
     if (work instanceof OneSidedWork.Put put) {
+      Offheap arguments = arguments(DirectArguments.SIZE);
       arguments.putInt(DirectArguments.ROOT, put.place());
       return new PutPlan(context, put, small("nccl4j_direct_signal", arguments));
     }
@@ -416,9 +416,10 @@ public final class DirectPlans implements AutoCloseable {
           "a one-sided operation of a GPU is for a rank outside its team",
           "report this as a defect");
     }
+    Offheap arguments = arguments(AwaitArguments.SIZE);
     arguments.putInt(DirectArguments.ROOT, space.first()); // for reports
     for (OneSidedWork.Awaited from : wait.awaited()) {
-      arguments.putInt(DirectArguments.AWAITED + 4 * from.place(), from.signals());
+      arguments.putInt(AwaitArguments.AWAITED + 4 * from.place(), from.signals());
     }
     return small("nccl4j_direct_wait", arguments);
   }

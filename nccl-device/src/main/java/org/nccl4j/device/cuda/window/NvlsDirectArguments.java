@@ -5,12 +5,12 @@ package org.nccl4j.device.cuda.window;
  * compares; before them lie {@link DirectArguments}.
  */
 public final class NvlsDirectArguments {
-  public static final int SEND_MULTICAST = 288;
-  public static final int RECV_MULTICAST = 296;
-  public static final int RESOURCES_MULTICAST = 304;
-  public static final int N_HEADS = 312;
-  public static final int HEAD_RANK = 316;
-  public static final int SIZE = 320;
+  public static final int SEND_MULTICAST = 160;
+  public static final int RECV_MULTICAST = 168;
+  public static final int RESOURCES_MULTICAST = 176;
+  public static final int N_HEADS = 184;
+  public static final int HEAD_RANK = 188;
+  public static final int SIZE = 192;
 
   private NvlsDirectArguments() {}
 }

@@ -39,6 +39,12 @@ class DirectPlansTest extends AgainstFakeCuda {
   @Test
   void argumentsLieWhereTheHeaderSays() throws Exception {
     LayoutTest.compare(DirectArguments.class, "direct_layout.h", "nccl4jDirectArguments");
+    assertEquals(
+        "%d %d".formatted(AwaitArguments.AWAITED, AwaitArguments.SIZE),
+        LayoutTest.run(
+            "direct_layout.h",
+            "printf(\"%d %d\", (int)offsetof(nccl4jAwaitArguments, awaited),"
+                + " (int)sizeof(nccl4jAwaitArguments));"));
     StringBuilder body = new StringBuilder();
     for (Operation operation : Operation.ofAllRanks()) {
       body.append(
@@ -277,12 +283,14 @@ class DirectPlansTest extends AgainstFakeCuda {
       OneSidedWork await = new OneSidedWork.Wait(List.of(new OneSidedWork.Awaited(0, 7)));
       for (OneSidedWork work : List.of(signal, await)) {
         communicator.launch(communicator.prepare(work), null, null, ranks.streams.get(1));
-        Offheap arguments = new Offheap(DirectArguments.SIZE);
-        fake.fakeAllArguments(arguments.address(), DirectArguments.SIZE);
+        boolean waits = work == await;
+        Offheap arguments = new Offheap(AwaitArguments.SIZE);
+        fake.fakeAllArguments(
+            arguments.address(), waits ? AwaitArguments.SIZE : DirectArguments.SIZE);
         assertEquals(0, arguments.getInt(KernelLayout.RANK));
         assertEquals(1, arguments.getInt(KernelLayout.N_RANKS));
-        assertEquals(work == signal ? 0 : 1, arguments.getInt(DirectArguments.ROOT));
-        assertEquals(work == signal ? 0 : 7, arguments.getInt(DirectArguments.AWAITED));
+        assertEquals(waits ? 1 : 0, arguments.getInt(DirectArguments.ROOT));
+        assertEquals(waits ? 7 : 0, arguments.getInt(AwaitArguments.AWAITED));
       }
       shared.release();
     }
