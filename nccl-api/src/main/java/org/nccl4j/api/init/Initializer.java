@@ -138,7 +138,7 @@ public final class Initializer {
             layout,
             machines,
             graphs,
-            LatePeers.of(request.settings(), members.peers(), graphs, bootstrap.rank()));
+            LatePeers.neighbours(request.settings(), members.peers(), graphs, bootstrap.rank()));
     TransportContextImpl context = context(plugins.nets(), ranks);
     times.begin("transports");
     int before = undo.size();
@@ -208,14 +208,14 @@ public final class Initializer {
   /**
    * The facts that all ranks have exchanged before they connect.
    *
-   * @param late ranks with which this one is connected later, if they are reached over a network
+   * @param neighbours of this rank: see {@link LatePeers#neighbours}
    */
   private record Ranks(
       Membership members,
       ConnectionLayout layout,
       TopologyExchange machines,
       ChannelGraphs graphs,
-      Set<Integer> late) {
+      Set<Integer> neighbours) {
     List<PeerInfo> peers() {
       return members.peers();
     }
@@ -234,7 +234,7 @@ public final class Initializer {
             ? NetDistances.of(ranks.graphs().topology(), bootstrap.rank())
             : NetDistances.UNKNOWN,
         PeerDistances.of(ranks.graphs().topology(), request.settings(), bootstrap.rank()),
-        ranks.late(),
+        ranks.neighbours(),
         ranks.graphs().egress(request.settings()),
         NetworkTls.of(TlsSettings.files(request.settings())),
         profilers.ofSteps());
@@ -291,7 +291,11 @@ public final class Initializer {
     Probing probing = probing(plugins, ranks, verified);
     RankCapabilities own =
         RankCapabilities.of(
-            request, peers, verified, ranks.graphs(), plugins.tuned(), probing.shared());
+            request,
+            peers,
+            new RankCapabilities.Ways(verified, ranks.neighbours(), ranks.graphs()),
+            plugins.tuned(),
+            probing.shared());
     List<byte[]> all = bootstrap.allGather(own.toBytes());
     Membership members = ranks.members().with(RankCapabilities.unreached(all));
     boolean puts = RmaConnections.areNeeded(peers, members.team(bootstrap.rank()));
@@ -350,7 +354,7 @@ public final class Initializer {
         choice,
         ranks.peers(),
         ranks.graphs().neighbours(bootstrap.rank()),
-        ranks.late(),
+        LatePeers.of(request.settings(), ranks.peers(), ranks.neighbours(), bootstrap.rank()),
         bootstrap);
   }
 

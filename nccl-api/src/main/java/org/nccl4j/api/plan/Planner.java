@@ -547,7 +547,8 @@ public final class Planner {
         op,
         CallShape.root(shape),
         count,
-        rules.ctas.channels(costs, ranks.spread().channels(), operation, choice, bytes),
+        rules.ctas.channels(
+            costs, ranks.spread().channels(choice.algorithm()), operation, choice, bytes),
         costs.chunkBytes(layout, operation, choice, bytes),
         rules.ctas.mostOfDevice(),
         CallShape.function(shape));

@@ -9,8 +9,7 @@ import org.nccl4j.device.Device;
 public final class ScaleSettings {
   /**
    * Most GPUs whose ranks are all connected when their communicator is created: as many as have
-   * one-shot. Among more GPUs no collective needs all pairs, and their connections would have to
-   * have fewer channels than rings need for all NICs.
+   * one-shot. Among more GPUs no collective needs all pairs.
    */
   public static final int MOST_CONNECTED_GPUS = 33;
 

@@ -67,12 +67,12 @@ public interface TransportContext extends NetContext {
   }
 
   /**
-   * True if this rank and another rank are not connected when the communicator is created, but when
-   * an operation first needs it: over a network, among very many ranks, where no ring or tree leads
-   * from one to the other. The same on both ranks.
+   * True if collectives need the channels of all NICs between this rank and another: rings, trees
+   * or the like lead from one to the other. Between other ranks fewer channels are enough. The same
+   * on both ranks.
    */
-  default boolean connectsLate(int peer) {
-    return false;
+  default boolean isNeighbour(int peer) {
+    return true;
   }
 
   /**

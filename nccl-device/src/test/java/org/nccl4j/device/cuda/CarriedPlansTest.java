@@ -92,9 +92,13 @@ class CarriedPlansTest {
   }
 
   private static CollectiveWork sum(Protocol protocol, int channels) {
+    return sum(Algorithm.RING, protocol, channels);
+  }
+
+  private static CollectiveWork sum(Algorithm algorithm, Protocol protocol, int channels) {
     return new CollectiveWork(
         Operation.ALL_REDUCE,
-        Algorithm.RING,
+        algorithm,
         protocol,
         DataType.FLOAT32,
         RedOp.SUM,
@@ -139,6 +143,36 @@ class CarriedPlansTest {
           fake.fakeRecord().contains("cuLaunchKernelEx(%d,1,1,576,".formatted(blocks)),
           fake.fakeRecord());
       assertEquals(2, told.launches);
+    }
+  }
+
+  /** Of four ranks the last is not beside rank 1 in the ring. */
+  @Test
+  void fewChannelsOfAConnectionLimitOnlyWhatLeadsOverIt() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(4, Duration.ofSeconds(3))) {
+      KernelCommunicatorSpec spec = ranks.spec;
+      List<Connection> sends = new ArrayList<>(spec.sends());
+      sends.set(1, new Connection(sends.get(1).data(), sends.get(1).credit(), CARRIED, false));
+      List<Connection> recvs = new ArrayList<>(spec.recvs());
+      recvs.set(1, new Connection(recvs.get(1).data(), recvs.get(1).credit(), CARRIED, false));
+      try (CudaKernelCommunicator communicator =
+          CudaKernelCommunicator.create(ranks.devices.get(3), spec.withConnections(sends, recvs))) {
+        boolean inTree = spec.trees().stream().anyMatch(tree -> tree.neighbours().contains(1));
+        for (Algorithm algorithm : List.of(Algorithm.RING, Algorithm.TREE, Algorithm.ONE_SHOT)) {
+          boolean leads = algorithm == Algorithm.ONE_SHOT || algorithm == Algorithm.TREE && inTree;
+          communicator.prepare(sum(algorithm, Protocol.SIMPLE, CARRIED));
+          CollectiveWork more = sum(algorithm, Protocol.SIMPLE, CARRIED + 1);
+          if (leads) {
+            InvalidArgumentException e =
+                assertThrows(
+                    InvalidArgumentException.class, () -> communicator.prepare(more), "" + more);
+            assertTrue(e.getMessage().contains("on at most 2"), e.getMessage());
+          } else {
+            communicator.prepare(more);
+          }
+        }
+      }
     }
   }
 

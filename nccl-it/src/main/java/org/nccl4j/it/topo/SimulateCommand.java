@@ -88,7 +88,8 @@ final class SimulateCommand extends TopoAction {
         new ClusterChoices.Network(
             network.isEmpty() ? "IB" : network,
             /* direct= */ !network.equalsIgnoreCase(SOCKETS),
-            cards -> NetChannelCount.of(settings, ranks, cards)));
+            cards -> NetChannelCount.ofNeighbours(settings, cards),
+            cards -> NetChannelCount.ofPairs(settings, ranks, cards)));
   }
 
   /** For all sizes with an element for each rank at least. */

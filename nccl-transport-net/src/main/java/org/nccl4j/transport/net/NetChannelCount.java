@@ -1,19 +1,18 @@
 package org.nccl4j.transport.net;
 
 import java.util.List;
-import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.spi.TransportContext;
-import org.nccl4j.device.Device;
 import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * The number of channels of GPUs' connections that proxies carry: the user's, else as many as use
  * all of the hosts' cards, as the topology has it. With less than two, a channel's kernel could not
- * fill slots while the other's are in flight. Where all pairs of ranks are connected, or all may
- * come to be, there are fewer channels the more ranks there are. All ranks have the same numbers.
+ * fill slots while the other's are in flight. Pairs to which no ring, tree or the like leads have
+ * fewer channels the more ranks there are, since each rank may be connected with all of them. All
+ * ranks have the same numbers.
  */
 public final class NetChannelCount {
   /**
@@ -29,7 +28,10 @@ public final class NetChannelCount {
 
   private static final int LEAST = 2;
 
-  /** Most network connections of a rank each way, where more than {@link #LEAST} are chosen. */
+  /**
+   * Most network connections of a rank each way with ranks that are no neighbours, where more than
+   * {@link #LEAST} are chosen.
+   */
   private static final int CONNECTIONS = 512;
 
   private NetChannelCount() {}
@@ -42,24 +44,23 @@ public final class NetChannelCount {
         CommonNetwork.isPlugin(peers.get(context.rank()), peers.get(peer))
             ? Math.min(cards, MOST_OF_PLUGINS)
             : cards;
-    return context.connectsLate(peer)
-        ? amongAll(context, peers.size(), useful)
-        : of(context, peers.size(), useful);
+    return context.isNeighbour(peer)
+        ? ofNeighbours(context, useful)
+        : ofPairs(context, peers.size(), useful);
   }
 
   /**
-   * Returns the number of the connections that a communicator of GPUs is created with.
+   * Returns the number between GPUs that are neighbours in rings, trees or the like.
    *
    * @param settings the user's
    * @param cards channels that use all of the hosts' cards; 0 where that is not known
    */
-  public static int of(SettingValues settings, int nRanks, int cards) {
-    return ScaleSettings.connectsLate(settings, Device.Kind.CUDA, nRanks)
-        ? limited(settings, cards, MOST)
-        : amongAll(settings, nRanks, cards);
+  public static int ofNeighbours(SettingValues settings, int cards) {
+    return limited(settings, cards, MOST);
   }
 
-  private static int amongAll(SettingValues settings, int nRanks, int cards) {
+  /** Returns the number between other GPUs; the arguments as above. */
+  public static int ofPairs(SettingValues settings, int nRanks, int cards) {
     return limited(settings, cards, CONNECTIONS / nRanks);
   }
 

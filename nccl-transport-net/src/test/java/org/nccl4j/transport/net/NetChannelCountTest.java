@@ -29,11 +29,10 @@ import org.nccl4j.device.connection.ConnectionLayout;
 /** The number of channels that proxies carry. */
 class NetChannelCountTest {
   /** So many ranks, for whose hosts' cards the topology has so many channels. */
-  private record Context(
-      int nRanks, int netChannels, String asked, boolean late, List<String> names)
+  private record Context(int nRanks, int netChannels, String asked, List<String> names)
       implements TransportContext {
-    private Context(int nRanks, int netChannels, String asked, boolean late) {
-      this(nRanks, netChannels, asked, late, List.of("Socket"));
+    private Context(int nRanks, int netChannels, String asked) {
+      this(nRanks, netChannels, asked, List.of("Socket"));
     }
 
     private static PeerInfo peer(List<String> names) {
@@ -75,62 +74,47 @@ class NetChannelCountTest {
 
     @Override
     public Optional<String> setting(String name) {
-      return switch (name) {
-        case "NCCL_NCHANNELS_PER_NET_PEER" -> Optional.ofNullable(asked);
-        case "NCCL_RUNTIME_CONNECT" -> Optional.of(late ? "1" : "0");
-        default -> Optional.empty();
-      };
+      return name.equals("NCCL_NCHANNELS_PER_NET_PEER")
+          ? Optional.ofNullable(asked)
+          : Optional.empty();
     }
 
     /** Rank 1 is a neighbour. */
     @Override
-    public boolean connectsLate(int peer) {
-      return late && nRanks > 33 && peer > 1;
+    public boolean isNeighbour(int peer) {
+      return peer == 1;
     }
   }
 
+  /**
+   * Rings, trees and the like have the channels of all cards, however many ranks there are; other
+   * pairs have fewer.
+   */
   @ParameterizedTest
   @CsvSource({
-    "2, 0, , 2", // no topology
-    "2, 1, , 2",
-    "2, 5, , 5",
-    "16, 16, , 16", // two machines with eight cards of 100 Gbit/s each
-    "16, 77, , 32", // of 400 Gbit/s
-    "24, 77, , 21",
-    "32, 77, , 16",
-    "64, 16, , 8",
-    "1024, 16, , 2",
-    "1024, 16, 12, 12",
-    "2, 16, 1, 1",
-    "2, 0, 64, 32"
-  })
-  void isTheUsersOrThatOfTheCards(int nRanks, int cards, String asked, int expected) {
-    Context context = new Context(nRanks, cards, asked, /* late= */ false);
-    assertEquals(expected, NetChannelCount.of(context, 1));
-    assertEquals(expected, NetChannelCount.of(context, nRanks - 1));
-  }
-
-  /** Rings and trees keep the channels of all cards, however many ranks there are. */
-  @ParameterizedTest
-  @CsvSource({
-    "32, 16, , 16, 16", // all are connected
-    "33, 16, , 15, 15",
-    "34, 16, , 16, 15",
-    "40, 16, , 16, 12",
-    "40, 77, , 32, 12",
-    "64, 16, , 16, 8", // eight machines with eight cards each
-    "72, 16, , 16, 7",
-    "4096, 16, , 16, 2",
+    "3, 0, , 2, 2", // no topology
+    "3, 1, , 2, 2",
+    "3, 5, , 5, 5",
+    "16, 16, , 16, 16", // two machines with eight cards of 100 Gbit/s each
+    "16, 77, , 32, 32", // of 400 Gbit/s
+    "24, 77, , 32, 21",
+    "32, 77, , 32, 16",
+    "33, 16, , 16, 15",
+    "64, 16, , 16, 8",
+    "1024, 16, , 16, 2",
     "4096, 8, , 8, 2",
     "4096, 0, , 2, 2",
     "4096, 77, , 32, 2",
-    "4096, 16, 12, 12, 12"
+    "1024, 16, 12, 12, 12",
+    "3, 16, 1, 1, 1",
+    "3, 0, 64, 32, 32"
   })
-  void ringsHaveMoreThanPairsThatAreConnectedLate(
-      int nRanks, int cards, String asked, int ring, int others) {
-    Context context = new Context(nRanks, cards, asked, /* late= */ true);
-    assertEquals(ring, NetChannelCount.of(context, 1));
+  void neighboursHaveThoseOfTheCards(
+      int nRanks, int cards, String asked, int neighbours, int others) {
+    Context context = new Context(nRanks, cards, asked);
+    assertEquals(neighbours, NetChannelCount.of(context, 1));
     assertEquals(others, NetChannelCount.of(context, 2));
+    assertEquals(others, NetChannelCount.of(context, nRanks - 1));
   }
 
   /** Handles of other authors' networks may have nothing in common; a user may know better. */
@@ -138,8 +122,7 @@ class NetChannelCountTest {
   @CsvSource({"Plugin, 77, , 16", "Fast, 77, , 16", "Plugin, 5, , 5", "Plugin, 77, 32, 32"})
   void pluginsHaveFewerUnlessTheUserAsksForMore(
       String name, int cards, String asked, int expected) {
-    Context context =
-        new Context(4, cards, asked, /* late= */ false, List.of(name, "IB", "Socket"));
+    Context context = new Context(4, cards, asked, List.of(name, "IB", "Socket"));
     assertEquals(expected, NetChannelCount.of(context, 1));
     int others = asked == null ? Math.min(cards, 32) : expected;
     assertEquals(others, NetChannelCount.of(context, 2), "sockets are what both have");

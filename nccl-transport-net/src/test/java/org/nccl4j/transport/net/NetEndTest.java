@@ -232,7 +232,7 @@ class NetEndTest {
     Map<String, Object> values = new HashMap<>(VALUES);
     values.put("secret", new byte[16]);
     values.put("egressTo", Optional.empty());
-    values.put("connectsLate", false);
+    values.put("isNeighbour", true);
     values.put("nearestNets", List.of());
     values.put("nets", List.of(provider("A"), provider("B")));
     values.put("peers", List.of(peer(0, "A", "B"), peer(1, "A"), peer(2, "B")));

@@ -12,6 +12,8 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.IntFunction;
+import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.observe.flight.Link;
@@ -385,9 +387,16 @@ public final class ConnectionSetup {
     return connections;
   }
 
-  /** Channels that all of this rank's connections have. */
-  public int channels() {
-    return sends().stream()
+  /**
+   * Channels that all of this rank's connections with some ranks have.
+   *
+   * @param which true for these ranks
+   */
+  public int channels(IntPredicate which) {
+    List<Connection> sends = sends();
+    return IntStream.range(0, sends.size())
+        .filter(which)
+        .mapToObj(sends::get)
         .filter(Objects::nonNull)
         .mapToInt(Connection::channels)
         .min()

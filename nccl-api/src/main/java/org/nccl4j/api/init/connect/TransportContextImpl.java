@@ -26,7 +26,7 @@ import org.nccl4j.topo.connect.EgressRoutes;
 /**
  * The {@link org.nccl4j.api.spi.TransportContext} of the engine.
  *
- * @param late ranks that a network does not connect with this one at the creation
+ * @param neighbours ranks to which rings, trees and the like lead from this one
  */
 public record TransportContextImpl(
     int rank,
@@ -38,7 +38,7 @@ public record TransportContextImpl(
     Settings settings,
     NetDistances distances,
     PeerDistances peerDistances,
-    Set<Integer> late,
+    Set<Integer> neighbours,
     Optional<EgressRoutes> egress,
     NetworkTls tls,
     Optional<Consumer<Profiler.ProxyStep>> proxySteps)
@@ -74,8 +74,8 @@ public record TransportContextImpl(
   }
 
   @Override
-  public boolean connectsLate(int peer) {
-    return late.contains(peer);
+  public boolean isNeighbour(int peer) {
+    return neighbours.contains(peer);
   }
 
   @Override

@@ -7,11 +7,11 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.topology.ChannelGraphs;
-import org.nccl4j.api.init.topology.NetDistances;
 import org.nccl4j.api.plan.MessageChoices;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.plan.algorithm.AlgorithmSelector;
+import org.nccl4j.api.plan.algorithm.ChannelBandwidth;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.plan.algorithm.RankPlacement;
@@ -61,9 +61,12 @@ public final class ClusterChoices {
    *
    * @param name as {@code NCCL_NET} has it
    * @param direct whether its cards access the GPUs' memory that the topology says they reach
-   * @param channels of a connection, given how many use all of the machines' cards
+   * @param channels of a connection that rings, trees and the like need, given how many use all of
+   *     the machines' cards
+   * @param pairChannels of any other connection, likewise
    */
-  public record Network(String name, boolean direct, IntUnaryOperator channels) {}
+  public record Network(
+      String name, boolean direct, IntUnaryOperator channels, IntUnaryOperator pairChannels) {}
 
   /**
    * A choice.
@@ -140,6 +143,7 @@ public final class ClusterChoices {
         IntStream.range(0, cluster.machines())
             .mapToObj(host -> IntStream.range(host * each, (host + 1) * each).boxed().toList())
             .toList();
+    int cards = ChannelBandwidth.channels(topology);
     return new CommunicatorProfile(
         cluster.machines() * each,
         Device.Kind.CUDA,
@@ -149,11 +153,11 @@ public final class ClusterChoices {
         new RankPlacement(
                 hosts,
                 carried,
-                carried
-                    ? network.channels.applyAsInt(NetDistances.channels(topology))
-                    : ConnectionLayout.CHANNELS,
+                carried ? network.channels.applyAsInt(cards) : ConnectionLayout.CHANNELS,
                 /* lines= */ !carried || !network.direct || !reachesGpus(machine),
                 network.name)
+            .withPairChannels(
+                carried ? network.pairChannels.applyAsInt(cards) : ConnectionLayout.CHANNELS)
             .withLate(
                 ScaleSettings.connectsLate(settings, Device.Kind.CUDA, cluster.machines() * each)),
         Optional.of(topology),
@@ -203,7 +207,10 @@ public final class ClusterChoices {
       return new Choice(
           operation,
           whole,
-          rules.ctas().channels(costs, ranks.spread().channels(), operation, chosen, whole),
+          rules
+              .ctas()
+              .channels(
+                  costs, ranks.spread().channels(chosen.algorithm()), operation, chosen, whole),
           ways,
           costs.source(operation, chosen.algorithm(), chosen.protocol()));
     }

@@ -12,13 +12,33 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.HostGrid;
 
-/** The ranks with which a rank is connected when an operation first needs it. */
+/**
+ * A rank's neighbours, and the ranks with which it is connected when an operation first needs it.
+ */
 public final class LatePeers {
   private LatePeers() {}
 
   /**
-   * The ranks that no algorithm over connections leads to from this one. If one is late for another
-   * rank, that one is late for it too.
+   * The ranks that no algorithm over connections leads to from this one, if ranks connect late. If
+   * one is late for another rank, that one is late for it too.
+   *
+   * @param neighbours as of {@link #neighbours}
+   */
+  public static Set<Integer> of(
+      Settings settings, List<PeerInfo> peers, Set<Integer> neighbours, int rank) {
+    if (!exist(settings, peers)) {
+      return Set.of();
+    }
+    return peers.stream()
+        .map(PeerInfo::rank)
+        .filter(peer -> peer != rank && !neighbours.contains(peer))
+        .collect(Collectors.toUnmodifiableSet());
+  }
+
+  /**
+   * The ranks that an algorithm over connections leads to from this one, but for algorithms that
+   * lead from each rank to all others. If one is a neighbour of another rank, that one is its
+   * neighbour too.
    *
    * <p>GPUs' kernels use the connections of all algorithms in one table and with one number of
    * channels. So those of PAT and of NVLS between machines are made with the rings', where these
@@ -26,16 +46,13 @@ public final class LatePeers {
    * ranks each, whatever NCCL_ALGO says: a call may name the algorithm too. They are two more
    * ranks.
    */
-  public static Set<Integer> of(
+  public static Set<Integer> neighbours(
       Settings settings, List<PeerInfo> peers, ChannelGraphs graphs, int rank) {
-    if (!exist(settings, peers)) {
-      return Set.of();
-    }
     Set<Integer> neighbours = graphs.neighbours(rank);
     if (areOnGpus(peers)) {
       HostLayout hosts = HostLayout.of(peers);
-      if (mayHavePat(graphs)
-          && RankPlacement.patChunk(peers.size(), hosts.mostRanks(), /* late= */ true) > 0) {
+      boolean late = exist(settings, peers);
+      if (mayHavePat(graphs) && RankPlacement.patChunk(peers.size(), hosts.mostRanks(), late) > 0) {
         addNeighboursOfPat(neighbours, peers.size(), rank);
       }
       if (NvlsDecision.mayBeAmong(hosts, settings, graphs::nvlsChannels)) {
@@ -46,10 +63,8 @@ public final class LatePeers {
       neighbours.addAll(hosts.ranks().get(hosts.hostOf(rank)));
       addNeighboursOnRail(neighbours, hosts, rank);
     }
-    return peers.stream()
-        .map(PeerInfo::rank)
-        .filter(peer -> peer != rank && !neighbours.contains(peer))
-        .collect(Collectors.toUnmodifiableSet());
+    neighbours.remove(rank);
+    return neighbours;
   }
 
   /** NCCL_PAT_ENABLE; where the topology is not known, the cost model does not ask. */

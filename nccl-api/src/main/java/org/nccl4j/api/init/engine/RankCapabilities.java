@@ -30,14 +30,15 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * A rank's capabilities, exchanged so that all ranks make the same choices. As bytes: kind, reach,
- * unreached, nvlink, carried, channels, lines, room, table, settings, probed, network and model,
- * with tabs between them.
+ * unreached, nvlink, carried, channels, channels of all pairs, lines, room, table, settings, probed,
+ * network and model, with tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param unreached GPUs of its machine or clique whose memory it does not load and store
  * @param nvlink whether over NVLink
  * @param carried whether a proxy carries some of its connections
- * @param channels that all its connections have
+ * @param channels that all its connections with neighbours have
+ * @param pairChannels that all its connections have
  * @param lines whether all its connections have LL
  * @param room for blocks of its kernels
  * @param table the digest of the user's table of measured times, "" without one
@@ -52,6 +53,7 @@ public record RankCapabilities(
     boolean nvlink,
     boolean carried,
     int channels,
+    int pairChannels,
     boolean lines,
     BlockRoom room,
     String table,
@@ -61,13 +63,20 @@ public record RankCapabilities(
     String model) {
   private static final Logger LOG = DebugLog.of("INIT");
 
+  /**
+   * A rank's ways to the others.
+   *
+   * @param neighbours to which rings, trees and the like lead
+   */
+  public record Ways(VerifiedConnections verified, Set<Integer> neighbours, ChannelGraphs graphs) {}
+
   public static RankCapabilities of(
       InitRequest request,
       List<PeerInfo> peers,
-      VerifiedConnections verified,
-      ChannelGraphs graphs,
+      Ways ways,
       Optional<TunedTable> tuned,
       String probed) {
+    VerifiedConnections verified = ways.verified;
     List<TransportRoutes.NamedTransport> routes = verified.routes();
     Device self = request.device();
     KernelDevice device = (KernelDevice) self;
@@ -80,7 +89,7 @@ public record RankCapabilities(
                 .allMatch(
                     peer ->
                         own.sharesFabric(peer)
-                            || device.nvlink(peer.deviceId()).orElse(graphs.isByNvlink()));
+                            || device.nvlink(peer.deviceId()).orElse(ways.graphs.isByNvlink()));
     boolean windows = ProbeObstacle.ofWindows(request.settings(), self).isEmpty();
     // A model's times were measured with windows, and would ask for their space; and
     // with a GPU for each rank: kernels that take all of a GPU would wait for one without room.
@@ -96,7 +105,8 @@ public record RankCapabilities(
         unreached(peers, own, routes),
         nvlink,
         !verified.late().isEmpty() || !verified.links().proxyHandlers().isEmpty(),
-        verified.links().channels(),
+        verified.links().channels(ways.neighbours::contains),
+        verified.links().channels(peer -> true),
         verified.links().lines(),
         device.blockRoom().sharedBy(onDevice(peers, own)),
         table,
@@ -157,6 +167,7 @@ public record RankCapabilities(
             Boolean.toString(nvlink),
             Boolean.toString(carried),
             Integer.toString(channels),
+            Integer.toString(pairChannels),
             Boolean.toString(lines),
             room.blocks() + " " + room.messageBlocks(),
             table,
@@ -168,7 +179,7 @@ public record RankCapabilities(
   }
 
   private static RankCapabilities fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 13);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 14);
     return new RankCapabilities(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
@@ -176,13 +187,14 @@ public record RankCapabilities(
         Boolean.parseBoolean(words[3]),
         Boolean.parseBoolean(words[4]),
         Integer.parseInt(words[5]),
-        Boolean.parseBoolean(words[6]),
-        room(words[7]),
-        words[8],
-        TuningSettings.fromText(words[9]),
-        words[10],
+        Integer.parseInt(words[6]),
+        Boolean.parseBoolean(words[7]),
+        room(words[8]),
+        words[9],
+        TuningSettings.fromText(words[10]),
         words[11],
-        words[12]);
+        words[12],
+        words[13]);
   }
 
   private static Set<Integer> numbers(String text) {
@@ -254,6 +266,8 @@ public record RankCapabilities(
                     facts.stream().allMatch(f -> f.network.equals(first.network))
                         ? first.network
                         : "")
+                .withPairChannels(
+                    facts.stream().mapToInt(RankCapabilities::pairChannels).min().orElseThrow())
                 .withLate(late),
             Optional.empty(),
             tuned,

@@ -2,14 +2,12 @@ package org.nccl4j.api.init.topology;
 
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.api.plan.algorithm.ChannelBandwidth;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.cluster.CommTopology;
-import org.nccl4j.topo.connect.AlignedGraph;
-import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.path.Routes;
-import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.system.NodeAttributes;
 
@@ -24,12 +22,6 @@ public record NetDistances(Routes routes, Node gpu, int channels) {
   /** Distances of an unknown machine. */
   public static final NetDistances UNKNOWN = new NetDistances(null, null, 0);
 
-  /** The bandwidth of a channel through its slots, in GB/s. */
-  private static final double CHANNEL_GIGABYTES = 5;
-
-  /** Channels of rings by all cards; more are of use only where the cards are faster. */
-  private static final int ENOUGH = 16;
-
   /** Returns the distances of a rank on one of the machines that were searched. */
   public static NetDistances of(Optional<CommTopology> topology, int rank) {
     if (topology.isEmpty()) {
@@ -39,37 +31,10 @@ public record NetDistances(Routes routes, Node gpu, int channels) {
     Routes routes = node.graphs().routes();
     for (Node gpu : routes.machine().gpus()) {
       if (node.rank(gpu.gpu().rank()) == rank) {
-        return new NetDistances(routes, gpu, channels(topology.get()));
+        return new NetDistances(routes, gpu, ChannelBandwidth.channels(topology.get()));
       }
     }
     return UNKNOWN;
-  }
-
-  /**
-   * Returns the channels that use all of the machines' NICs; 0 on one machine. Rings enter and
-   * leave machines by different cards, so all that were found are needed, but only as many as the
-   * cards have bandwidth for beyond {@link #ENOUGH}, or as the user asks for: a search has up to 32
-   * rings of slow cards too, and each is there twice.
-   */
-  public static int channels(CommTopology topology) {
-    CommGraph comm = topology.comm();
-    if (comm.shape().nNodes() == 1) {
-      return 0;
-    }
-    AlignedGraph ring = comm.of(GraphKind.RING);
-    double gigabytes = ring.nChannels() * (double) ring.bwInter();
-    return channels(comm.nChannels(), gigabytes, topology.askedChannels());
-  }
-
-  /**
-   * Returns the channels of so many rings.
-   *
-   * @param gigabytes of the cards that the rings use, a second
-   * @param asked the fewest that the user wants
-   */
-  static int channels(int rings, double gigabytes, int asked) {
-    int full = (int) Math.ceil(gigabytes / CHANNEL_GIGABYTES);
-    return Math.max(Math.min(rings, Math.max(ENOUGH, asked)), full);
   }
 
   /** Returns whether a card may access the GPU's memory, with the path that decides it. */

@@ -167,7 +167,8 @@ public record CommunicatorProfile(
   }
 
   /**
-   * The same of some of the ranks, which are spread over some of the hosts.
+   * The same of some of the ranks, which are spread over some of the hosts, on the same
+   * connections. Their rings lead over any of them.
    *
    * @param some of each host, by their numbers among themselves
    * @param theirCores as {@link #cores}
@@ -176,7 +177,7 @@ public record CommunicatorProfile(
       List<List<Integer>> some, Optional<CommTopology> theirTopology, int theirCores) {
     RankPlacement theirs =
         new RankPlacement(
-                some, spread.carried(), spread.channels(), spread.lines(), spread.network())
+                some, spread.carried(), spread.pairChannels(), spread.lines(), spread.network())
             .withLate(spread.late());
     int count = some.stream().mapToInt(List::size).sum();
     return new CommunicatorProfile(

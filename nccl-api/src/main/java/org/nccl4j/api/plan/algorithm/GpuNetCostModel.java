@@ -115,10 +115,13 @@ record GpuNetCostModel(
     CommTopology known = topology.orElseThrow();
     NcclCosts nccl = new NcclCosts(known);
     double step = nccl.handOverBetweenNodes(Protocol.SIMPLE) + MESSAGE;
-    double moved = Algorithm.RING.sent(operation, nRanks);
     double first =
         nccl.microseconds(
-            operation, Algorithm.PAT, Protocol.SIMPLE, bytes, channelGigabytes() / moved);
+            operation,
+            Algorithm.PAT,
+            Protocol.SIMPLE,
+            bytes,
+            ofChannels().most(operation, Algorithm.PAT));
     if (spread.mostRanks() == 1 && Double.isFinite(first)) {
       return first + waiting * step;
     }
@@ -126,17 +129,17 @@ record GpuNetCostModel(
     double gigabytes = ring.nChannels() * (double) ring.bwInter();
     return GpuCostModel.LAUNCH
         + (steps + waiting) * step
-        + Math.max(sent / (PAT_SHARE * gigabytes * 1e3), throughChannels(moved, bytes));
+        + Math.max(
+            sent / (PAT_SHARE * gigabytes * 1e3), throughChannels(operation, Algorithm.PAT, bytes));
   }
 
-  /** GB/s that a rank gives out through the channels of its connections. */
-  private double channelGigabytes() {
-    return spread.channels() * TopologyCostModel.CHANNEL_GIGABYTES;
+  private ChannelBandwidth ofChannels() {
+    return ChannelBandwidth.of(nRanks, spread);
   }
 
   /** Microseconds of what a rank gives out through its channels. */
-  private double throughChannels(double moved, long bytes) {
-    return moved * bytes / (channelGigabytes() * 1e3);
+  private double throughChannels(Operation operation, Algorithm algorithm, long bytes) {
+    return bytes / (ofChannels().most(operation, algorithm) * 1e3);
   }
 
   /**
@@ -170,7 +173,8 @@ record GpuNetCostModel(
     AlignedGraph ring = known.comm().of(GraphKind.RING);
     double cards = Math.max(spread.mostRanks(), known.mostNets());
     double network = ring.nChannels() * (double) ring.bwInter() * spread.mostRanks() / cards;
-    double local = Math.min(known.neighbourGigabytes(), channelGigabytes());
+    double local =
+        Math.min(known.neighbourGigabytes(), ofChannels().gigabytes(Algorithm.HIERARCHICAL));
     return latency + Math.max(sent / (network * 1e3), moved / (local * 1e3));
   }
 
@@ -203,16 +207,12 @@ record GpuNetCostModel(
       return packing
           + new NcclCosts(topology.orElseThrow())
               .microseconds(
-                  operation,
-                  algorithm,
-                  protocol,
-                  bytes,
-                  channelGigabytes() / moved(operation, algorithm));
+                  operation, algorithm, protocol, bytes, ofChannels().most(operation, algorithm));
     }
     return GpuCostModel.LAUNCH
         + latency(operation, algorithm, protocol)
         + sent / (gigabytes(protocol) * 1e3)
-        + moved(operation, algorithm) * bytes / (LOCAL_GIGABYTES * 1e3);
+        + ofChannels().moved(operation, algorithm) * bytes / (LOCAL_GIGABYTES * 1e3);
   }
 
   private double oneShot(Operation operation, Protocol protocol, long bytes) {
@@ -229,11 +229,11 @@ record GpuNetCostModel(
     AlignedGraph ring = known.comm().of(GraphKind.RING);
     double network = ring.nChannels() * (double) ring.bwInter();
     double gigabytes = protocol == Protocol.LL ? Math.min(LINES_GIGABYTES, network / 2) : network;
-    double moved = NetCostModel.oneShotSent(operation, nRanks, 1);
     return fixed
         + new NcclCosts(known).handOverBetweenNodes(Protocol.LL)
         + (protocol == Protocol.LL ? 0 : LINES_SAVE)
-        + Math.max(sent / (gigabytes * 1e3), throughChannels(moved, bytes)) / ONE_SHOT_SHARE;
+        + Math.max(sent / (gigabytes * 1e3), throughChannels(operation, Algorithm.ONE_SHOT, bytes))
+            / ONE_SHOT_SHARE;
   }
 
   private static double flight(Protocol protocol) {
@@ -283,16 +283,9 @@ record GpuNetCostModel(
         : Algorithm.RING.sent(operation, nRanks);
   }
 
-  /** Returns how many times the busiest rank sends the whole data in a ring or in trees. */
-  private double moved(Operation operation, Algorithm algorithm) {
-    return algorithm == Algorithm.TREE
-        ? NetCostModel.sentInTrees(operation, nRanks / ends(), ends())
-        : Algorithm.RING.sent(operation, nRanks);
-  }
-
   @Override
   public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
-    return (int) Math.max(1, Math.min(spread.channels(), bytes / CHANNEL_BYTES));
+    return (int) Math.max(1, Math.min(spread.channels(choice.algorithm()), bytes / CHANNEL_BYTES));
   }
 
   /** Whole slots. */
@@ -309,12 +302,15 @@ record GpuNetCostModel(
 
   @Override
   public String source() {
-    return "%s, %d GPUs on %d hosts over a network, %d channels%s"
+    return "%s, %d GPUs on %d hosts over a network, %d channels%s%s"
         .formatted(
             goesByTopology() ? "NCCL's model" : "formula of latency and bandwidth",
             nRanks,
             spread.hosts(),
             spread.channels(),
+            spread.pairChannels() == spread.channels()
+                ? ""
+                : ", %d between ranks that are no neighbours".formatted(spread.pairChannels()),
             spread.lines() ? "" : " with Simple only");
   }
 

@@ -194,9 +194,11 @@ public record NvlsCostModel(
    * through their channels; empty where the model has no figure.
    */
   private OptionalDouble predicted(long bytes) {
-    double ofHead = NetCostModel.treeSent(Operation.ALL_REDUCE, nvls.machines());
+    int channels = channels();
     double most =
-        channels() * TopologyCostModel.CHANNEL_GIGABYTES * nvls.layout().nHeads() / ofHead;
+        new ChannelBandwidth(
+                spread.mostRanks() * nvls.machines(), nvls.machines(), channels, channels)
+            .ofHeads(nvls.layout().nHeads());
     return topology.map(NcclCosts::new).stream()
         .mapToDouble(
             nccl ->

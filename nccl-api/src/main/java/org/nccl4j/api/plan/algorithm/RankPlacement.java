@@ -15,7 +15,8 @@ import org.nccl4j.operation.Operation;
  * @param mostRanks of one host
  * @param fewestRanks of one host
  * @param carried whether some connections are carried by a proxy, such as over a network
- * @param channels that every connection has
+ * @param channels that every connection of rings, trees and the like has
+ * @param pairChannels that every connection has
  * @param lines whether every connection has LL
  * @param network that all ranks use between hosts, such as "Socket"; "" if they differ or have none
  * @param late whether ranks of other hosts are connected when they first need it
@@ -26,6 +27,7 @@ public record RankPlacement(
     int fewestRanks,
     boolean carried,
     int channels,
+    int pairChannels,
     boolean lines,
     String network,
     boolean late) {
@@ -34,7 +36,7 @@ public record RankPlacement(
   /** The same where only those ranks are connected that send to each other. */
   private static final int LATE_RANKS_FOR_ONE = 512;
 
-  /** As the record's components, with the numbers of a host's ranks counted; not late. */
+  /** With the numbers of a host's ranks counted, as many channels of all pairs; not late. */
   public RankPlacement(
       List<List<Integer>> ranks, boolean carried, int channels, boolean lines, String network) {
     this(
@@ -42,6 +44,7 @@ public record RankPlacement(
         ranks.stream().mapToInt(List::size).max().orElse(0),
         ranks.stream().mapToInt(List::size).min().orElse(0),
         carried,
+        channels,
         channels,
         lines,
         network,
@@ -60,6 +63,7 @@ public record RankPlacement(
         ranksAHost,
         carried,
         channels,
+        channels,
         lines,
         /* network= */ "",
         /* late= */ false);
@@ -68,7 +72,18 @@ public record RankPlacement(
   /** The same with another answer to whether ranks are connected late. */
   public RankPlacement withLate(boolean other) {
     return new RankPlacement(
-        ranks, mostRanks, fewestRanks, carried, channels, lines, network, other);
+        ranks, mostRanks, fewestRanks, carried, channels, pairChannels, lines, network, other);
+  }
+
+  /** The same with another number of channels of every connection. */
+  public RankPlacement withPairChannels(int other) {
+    return new RankPlacement(
+        ranks, mostRanks, fewestRanks, carried, channels, other, lines, network, late);
+  }
+
+  /** Returns the number of channels that all connections of an algorithm have. */
+  public int channels(Algorithm algorithm) {
+    return algorithm.isStraight() ? pairChannels : channels;
   }
 
   /** With all channels, and LL where no proxy is. */

@@ -25,9 +25,6 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
   private static final double LL128_SHARE = 0.46;
   private static final double SIMPLE_SHARE = 0.9;
 
-  /** Bandwidth of one channel with our slots, a sixth of NCCL's: same page. */
-  static final double CHANNEL_GIGABYTES = 5.2;
-
   @Override
   public List<Algorithm> algorithms(Operation operation) {
     return kernels.algorithms(operation).stream()
@@ -107,7 +104,8 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
   public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     int searched = topology.comm().nChannels();
     double most =
-        Math.min(ConnectionLayout.CHANNELS, Math.max(searched, bandwidth() / CHANNEL_GIGABYTES));
+        Math.min(
+            ConnectionLayout.CHANNELS, Math.max(searched, bandwidth() / ChannelBandwidth.OF_ONE));
     int asked = nccl().channels(choice.algorithm(), choice.protocol(), bytes);
     return (int) Math.max(1, Math.ceil(most * asked / searched));
   }

@@ -48,7 +48,7 @@ class ClusterChoicesTest {
   }
 
   private static ClusterChoices.Network network(boolean direct) {
-    return new ClusterChoices.Network("IB", direct, cards -> Math.min(cards, 3));
+    return new ClusterChoices.Network("IB", direct, cards -> Math.min(cards, 3), cards -> 2);
   }
 
   private static List<Operation> operations() {
@@ -110,6 +110,7 @@ class ClusterChoicesTest {
     assertTrue(alone.reach() && alone.nvlink() && alone.spread().lines());
     assertFalse(alone.spread().carried());
     assertEquals(ConnectionLayout.CHANNELS, alone.spread().channels());
+    assertEquals(ConnectionLayout.CHANNELS, alone.spread().pairChannels());
     for (boolean direct : new boolean[] {false, true}) {
       CommunicatorProfile several =
           ClusterChoices.profile(settings, cluster(settings, 3), "H100", network(direct));
@@ -117,6 +118,7 @@ class ClusterChoicesTest {
       assertFalse(several.reach() || several.nvlink());
       assertEquals(!direct, several.spread().lines());
       assertEquals(3, several.spread().channels());
+      assertEquals(2, several.spread().pairChannels());
       assertEquals("3x8/IB", several.inTables());
       assertEquals("H100", several.model());
       assertEquals(List.of(8, 9, 10, 11, 12, 13, 14, 15), several.spread().ranks().get(1));

@@ -38,7 +38,13 @@ class LatePeersTest {
   }
 
   private static Set<Integer> late(List<PeerInfo> peers, Map<String, String> settings, int rank) {
-    return LatePeers.of(Settings.ofProcess(settings), peers, graphs(peers, rank), rank);
+    return LatePeers.of(
+        Settings.ofProcess(settings), peers, neighbours(peers, settings, rank), rank);
+  }
+
+  private static Set<Integer> neighbours(
+      List<PeerInfo> peers, Map<String, String> settings, int rank) {
+    return LatePeers.neighbours(Settings.ofProcess(settings), peers, graphs(peers, rank), rank);
   }
 
   private static List<Set<Integer>> late(List<PeerInfo> peers, Map<String, String> settings) {
@@ -66,6 +72,25 @@ class LatePeersTest {
       assertTrue(late.get(rank).stream().noneMatch(graphs(peers, rank).neighbours(rank)::contains));
     }
     assertEquals(perHost == n, late.get(0).isEmpty());
+  }
+
+  /** Those of a few ranks keep the channels of all cards, although all pairs are connected. */
+  @ParameterizedTest
+  @CsvSource({"24, 8", "33, 1", "20, 3"})
+  void neighboursAreKnownWhereAllPairsAreConnected(int n, int perHost) {
+    List<PeerInfo> peers = peers(n, perHost, Device.Kind.CUDA);
+    for (int rank = 0; rank < n; rank++) {
+      assertTrue(late(peers, Map.of(), rank).isEmpty());
+      Set<Integer> mine = neighbours(peers, Map.of(), rank);
+      assertTrue(mine.containsAll(graphs(peers, rank).neighbours(rank)));
+      assertFalse(mine.contains(rank));
+      for (int peer = 0; peer < n; peer++) {
+        boolean near = mine.contains(peer);
+        assertEquals(near, neighbours(peers, Map.of(), peer).contains(rank), rank + ", " + peer);
+        assertTrue(near || rank == peer || rank / perHost != peer / perHost, "on one host");
+      }
+    }
+    assertTrue(neighbours(peers, Map.of(), 0).size() < n - 1, "some are no neighbours");
   }
 
   @ParameterizedTest

@@ -57,6 +57,7 @@ class RankCapabilitiesTest {
             false,
             carried,
             64,
+            48,
             true,
             room,
             "",

@@ -11,8 +11,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.TopoSettings;
@@ -99,23 +97,6 @@ class NetDistancesTest {
     assertNo(of(0, 70, 1).directAccess(card("mlx5_0:1"), true), "NCCL_NET_GDR_READ=1");
     assertTrue(
         of(0, 70, 1, "NCCL_NET_GDR_READ", "1").directAccess(card("mlx5_0:1"), true).possible());
-  }
-
-  @ParameterizedTest
-  @CsvSource({
-    "4, 12, 1, 4",
-    "4, 50, 1, 10",
-    "16, 100, 1, 20",
-    "32, 48, 1, 16", // 16 cards of 25 Gbit/s, each in two rings
-    "64, 90, 1, 18",
-    "64, 400, 1, 80",
-    "40, 48, 40, 40", // the user's
-    "64, 48, 24, 24",
-    "8, 48, 24, 10"
-  })
-  void manyRingsOfSlowCardsAreNotMoreChannels(
-      int rings, double gigabytes, int asked, int expected) {
-    assertEquals(expected, NetDistances.channels(rings, gigabytes, asked));
   }
 
   @Test

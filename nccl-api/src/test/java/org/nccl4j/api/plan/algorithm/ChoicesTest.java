@@ -133,11 +133,32 @@ public class ChoicesTest {
     all.put("GPU 16 on 2 searched", searched(2, 8, 18, null));
     all.put("GPU 16 on 2 searched, 25 Gbit/s", slow(2, 8));
     all.put("GPU 32 on 4 searched, 25 Gbit/s", slow(4, 8));
+    all.put("GPU 24 on 3 searched, 32 channels", ofAllCards(3, 8, 32, 21));
     all.put("GPU 512 on 64 searched", searched(64, 8, 18, null));
     all.put("GPU 16 on 2 searched NVLS", searched(2, 8, 18, nvls(8, 8, false)));
     all.put("GPU 16 on 2 searched emulated", searched(2, 8, 18, nvls(8, 8, true)));
     addTuned(all);
     return all;
+  }
+
+  /** With the channels that use all cards, of which pairs that are no neighbours have fewer. */
+  private static Ranks ofAllCards(int hosts, int gpus, int channels, int pairChannels) {
+    CommTopology topology = TopologyCostModelTest.topology(hosts, gpus, 90, 18);
+    RankPlacement spread =
+        new RankPlacement(hosts, gpus, true, channels, true).withPairChannels(pairChannels);
+    return new Ranks(
+        new CommunicatorProfile(
+            hosts * gpus,
+            Device.Kind.CUDA,
+            "Other",
+            false,
+            false,
+            spread,
+            Optional.of(topology),
+            Optional.empty(),
+            CORES,
+            BlockRoom.UNLIMITED),
+        null);
   }
 
   /** Fast links within the hosts, and slow cards between them. */

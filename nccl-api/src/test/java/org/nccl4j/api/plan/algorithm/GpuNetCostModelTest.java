@@ -269,6 +269,26 @@ class GpuNetCostModelTest {
     }
   }
 
+  /** One-shot leads over connections of all pairs, which have fewer channels than rings. */
+  @Test
+  void onlyOneShotIsHeldToTheChannelsOfAllPairs() {
+    long bytes = 1L << 30;
+    CommTopology topology = TopologyCostModelTest.topology(3, 8, 90, 18);
+    RankPlacement many = new RankPlacement(3, 8, true, 20, false);
+    CostModel all = new GpuNetCostModel(24, many, Optional.of(topology), false);
+    CostModel few = new GpuNetCostModel(24, many.withPairChannels(2), Optional.of(topology), false);
+    for (Algorithm algorithm : all.algorithms(Operation.ALL_GATHER)) {
+      AlgorithmChoice choice = new AlgorithmChoice(algorithm, Protocol.SIMPLE, 0);
+      boolean pairs = algorithm == Algorithm.ONE_SHOT;
+      assertEquals(pairs ? 2 : 20, few.channels(Operation.ALL_GATHER, choice, bytes));
+      double before = all.microseconds(Operation.ALL_GATHER, algorithm, Protocol.SIMPLE, bytes);
+      double after = few.microseconds(Operation.ALL_GATHER, algorithm, Protocol.SIMPLE, bytes);
+      assertEquals(pairs, after > before, algorithm.label());
+    }
+    assertTrue(few.source().contains("20 channels, 2 between ranks that are no"), few.source());
+    assertTrue(all.algorithms(Operation.ALL_GATHER).contains(Algorithm.ONE_SHOT));
+  }
+
   /** Channels, slow cards, and cards of which a rail uses one alone. */
   @Test
   void channelsAndCardsLimitItOnKnownHosts() {

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda.plan;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.bind.Offheap;
@@ -123,7 +124,6 @@ public final class CollectivePlans implements AutoCloseable {
   }
 
   private void check(CollectiveWork work) {
-    checkCarried(work);
     if (work.algorithm().isOfHostAlone()) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
@@ -165,6 +165,7 @@ public final class CollectivePlans implements AutoCloseable {
               .formatted(work.algorithm().label(), spec.nRanks(), KernelLayout.INLINE_PEERS + 1),
           "use Ring or Tree");
     }
+    checkCarried(work);
   }
 
   /** A proxy carries few channels and not LL128. The planner knows that, on all ranks alike. */
@@ -176,7 +177,7 @@ public final class CollectivePlans implements AutoCloseable {
       }
       if (!connection.has(work.protocol())
           || work.nChannels() < 1
-          || work.nChannels() > connection.carried()) {
+          || work.nChannels() > connection.carried() && leadsTo(work, peer)) {
         throw new InvalidArgumentException(
             ErrorId.ALGORITHM,
             ("%s with %s on %d channels cannot use the connection to rank %d, which is over a"
@@ -189,6 +190,29 @@ public final class CollectivePlans implements AutoCloseable {
             "use these protocols and at most that many channels");
       }
     }
+  }
+
+  /** True if the work uses the connections with a rank; others may have fewer channels. */
+  private boolean leadsTo(CollectiveWork work, int peer) {
+    int n = spec.nRanks();
+    int distance = (peer - spec.rank() + n) % n;
+    return switch (work.algorithm()) {
+      case RING -> spec.ring().stream().anyMatch(ring -> areNeighbours(ring, spec.rank(), peer));
+      case TREE -> spec.trees().stream().anyMatch(tree -> tree.neighbours().contains(peer));
+      case PAT -> Integer.bitCount(distance) == 1 || Integer.bitCount(n - distance) == 1;
+      case HIERARCHICAL -> {
+        HostGrid grid = HostGrid.of(spec.hosts(), spec.rank());
+        yield IntStream.of(
+                grid.before(0, 1), grid.before(0, -1), grid.before(1, 0), grid.before(-1, 0))
+            .anyMatch(neighbour -> neighbour == peer);
+      }
+      default -> true;
+    };
+  }
+
+  private static boolean areNeighbours(int[] ring, int one, int other) {
+    int distance = Math.abs(indexOf(ring, one) - indexOf(ring, other));
+    return distance == 1 || distance == ring.length - 1;
   }
 
   /** Bytes of data of a channel's step: the requested bytes, made to fit and even. */
