@@ -6,6 +6,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.nccl4j.api.plan.algorithm.ChannelBandwidth;
+import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -18,14 +20,16 @@ import org.nccl4j.topo.system.RankOrder;
 import org.nccl4j.topo.tuning.NcclCostModel;
 import org.nccl4j.topo.tuning.Selection;
 import org.nccl4j.topo.xml.XmlElement;
+import org.nccl4j.transport.net.NetChannelCount;
 
 /**
- * Times of collectives of groups of equal machines, by the topology's search and cost model. Groups
- * of equal size and stride are made once, and machines with ranks on the same GPUs are searched
- * once. For one thread.
+ * Times of collectives of groups of equal machines, by the topology's search and cost model, and
+ * the channels that a group's ranks would have. Groups of equal size and stride are made once, and
+ * machines with ranks on the same GPUs are searched once. For one thread.
  */
 final class GroupCosts {
   private final XmlElement system;
+  private final SettingValues settings;
   private final int gpusPerMachine;
   private final int computeCapability;
   private final CommTopology.Searches searches;
@@ -37,16 +41,35 @@ final class GroupCosts {
    * @param slowdown how many times the bytes of all groups exceed what a machine's cards carry
    * @param crossing how many times the bytes that leave a machine in an all-to-all exceed those in
    *     a ring
+   * @param channels between machines; empty on one machine
    */
-  private record Group(CommTopology topology, double slowdown, double crossing) {}
+  private record Group(
+      CommTopology topology,
+      double slowdown,
+      double crossing,
+      Optional<ChannelBandwidth> channels) {
+    /** GB/s of the bytes of all groups that the channels of a rank let through. */
+    double most(Operation operation, Algorithm algorithm) {
+      return slowdown
+          * channels
+              .map(
+                  known ->
+                      algorithm == Algorithm.NVLS_TREE
+                          ? known.ofHeads(Math.max(1, topology.comm().nvlsHeads().size()))
+                          : known.most(operation, algorithm))
+              .orElse(Double.POSITIVE_INFINITY);
+    }
+  }
 
   /**
    * The costs on machines of a file.
    *
    * @param system the machine; is not changed
+   * @param settings of the channels between machines
    */
-  GroupCosts(XmlElement system, ClusterOptions options) {
+  GroupCosts(XmlElement system, ClusterOptions options, SettingValues settings) {
     this.system = system.copy();
+    this.settings = settings;
     this.searches = new CommTopology.Searches(options);
     List<XmlElement> gpus = RankOrder.apply(this.system);
     this.gpusPerMachine = gpus.size();
@@ -80,20 +103,33 @@ final class GroupCosts {
     Operation modelled =
         traffic.operation() == Operation.SEND ? Operation.BROADCAST : traffic.operation();
     long bytes = Math.round(traffic.bytes() * group.slowdown);
-    Optional<Selection> best = group.topology.costs().select(modelled, bytes);
+    Optional<Selection> best =
+        group
+            .topology
+            .costs()
+            .select(modelled, bytes, algorithm -> group.most(modelled, algorithm));
     return best.orElseThrow(() -> forbidden(traffic));
   }
 
   /**
    * An all-to-all by sends. It costs what a ring's all-gather does, which has as many steps, and
-   * takes as many bytes over each GPU's links; out of a machine an all-to-all takes more.
+   * takes as many bytes over each GPU's links; out of a machine an all-to-all takes more. A rank
+   * sends to all others at once, so the channels of all these connections carry its bytes.
    */
   private static Selection exchange(Group group, Traffic traffic) {
     NcclCostModel costs = group.topology.costs();
-    long bytes = Math.round(traffic.bytes() * group.crossing * group.slowdown);
+    double scale = group.crossing * group.slowdown;
+    float most =
+        (float)
+            (scale
+                * group
+                    .channels
+                    .map(known -> known.ofMessages(traffic.ranks() - 1))
+                    .orElse(Double.POSITIVE_INFINITY));
+    long bytes = Math.round(traffic.bytes() * scale);
     Selection best = null;
     for (Protocol protocol : Protocol.values()) {
-      float time = costs.time(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes);
+      float time = costs.time(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes, most);
       if (time >= 0 && (best == null || time < best.micros())) {
         best = new Selection(Algorithm.PAIRWISE, protocol, time);
       }
@@ -141,8 +177,22 @@ final class GroupCosts {
     }
     CommTopology topology = CommTopology.of(hosts, searches);
     return hosts.size() == 1
-        ? new Group(topology, 1, 1)
-        : new Group(topology, slowdown(topology, stride), crossing(hosts, ranks));
+        ? new Group(topology, 1, 1, Optional.empty())
+        : new Group(
+            topology,
+            slowdown(topology, stride),
+            crossing(hosts, ranks),
+            Optional.of(channels(topology, hosts.size(), ranks)));
+  }
+
+  /** The channels that a communicator of so many ranks on machines would have. */
+  private ChannelBandwidth channels(CommTopology topology, int machines, int ranks) {
+    int cards = ChannelBandwidth.channels(topology);
+    return new ChannelBandwidth(
+        ranks,
+        machines,
+        NetChannelCount.ofNeighbours(settings, cards),
+        NetChannelCount.ofPairs(settings, ranks, cards));
   }
 
   /**

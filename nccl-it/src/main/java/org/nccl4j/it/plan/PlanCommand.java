@@ -206,7 +206,7 @@ public final class PlanCommand implements Callable<Integer> {
     try {
       XmlElement system = MachineFile.read(machine);
       ClusterOptions options = new ClusterOptions(settings.topology(), PeerStatus.ALLOWED, false);
-      GroupCosts costs = new GroupCosts(system, options);
+      GroupCosts costs = new GroupCosts(system, options, settings);
       Job job = job(shape, costs);
       Layout.Most most =
           new Layout.Most(context, expert != null ? expert : shape.experts().number());

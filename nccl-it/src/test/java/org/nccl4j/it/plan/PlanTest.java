@@ -16,6 +16,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -23,6 +24,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.plan.Traffic.Axis;
 import org.nccl4j.operation.Algorithm;
@@ -199,7 +201,38 @@ class PlanTest {
   }
 
   private static GroupCosts costs(String speed) {
-    return new GroupCosts(TopologyXml.parseSystem("test", speed), ClusterOptions.DEFAULT);
+    return costs(speed, Map.of());
+  }
+
+  private static GroupCosts costs(String speed, Map<String, String> settings) {
+    return new GroupCosts(
+        TopologyXml.parseSystem("test", speed),
+        ClusterOptions.DEFAULT,
+        Settings.ofProcess(settings));
+  }
+
+  /** A rank's two channels between machines carry 10.4 GB/s, whatever its cards carry. */
+  @Test
+  void channelsLimitWhatGoesBetweenMachines() throws IOException {
+    String text = Files.readString(MACHINE);
+    GroupCosts all = costs(text);
+    GroupCosts few = costs(text, Map.of("NCCL_NCHANNELS_PER_NET_PEER", "2"));
+    long bytes = 1L << 30;
+    for (int stride : new int[] {1, 8}) {
+      for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER)) {
+        Traffic call = new Traffic(Axis.data, operation, 16, 0, stride, bytes, 1);
+        // By NVLSTree, each of eight heads of a machine sends a part.
+        double sent = bytes * (operation == Operation.ALL_REDUCE ? 1.0 / 8 : 15.0 / 16);
+        float time = few.cost(call).micros();
+        assertTrue(time >= 0.9 * sent / 10.4e3, call + ": " + time);
+        assertTrue(all.cost(call).micros() < time, call.toString());
+      }
+    }
+    Traffic within = data(8, 1, bytes);
+    assertEquals(all.cost(within), few.cost(within), "links within a machine");
+    float two = few.cost(exchange(2, 8, bytes)).micros();
+    assertTrue(two >= 0.9 * bytes / 2 / 10.4e3, two + " us");
+    assertTrue(two > 2 * all.cost(exchange(2, 8, bytes)).micros(), two + " us");
   }
 
   private static Traffic data(int ranks, int stride, long bytes) {

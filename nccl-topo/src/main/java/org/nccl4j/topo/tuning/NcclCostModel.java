@@ -2,6 +2,7 @@ package org.nccl4j.topo.tuning;
 
 import java.util.Arrays;
 import java.util.Optional;
+import java.util.function.ToDoubleFunction;
 import java.util.stream.Stream;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -199,13 +200,25 @@ public final class NcclCostModel {
    * @param bytes the largest of what a rank sends and receives
    */
   public Optional<Selection> select(Operation collective, long bytes) {
+    return select(collective, bytes, algorithm -> Double.POSITIVE_INFINITY);
+  }
+
+  /**
+   * The cheapest way where something else limits the bytes too.
+   *
+   * @param bytes the largest of what a rank sends and receives
+   * @param most GB/s of these bytes with an algorithm, such as what channels carry
+   */
+  public Optional<Selection> select(
+      Operation collective, long bytes, ToDoubleFunction<Algorithm> most) {
     Selection best = null;
     for (Algorithm algorithm : Algorithm.ofNccl()) {
       if (!usable(collective, algorithm)) {
         continue;
       }
       for (Protocol protocol : Protocol.values()) {
-        float time = time(collective, algorithm, protocol, bytes);
+        float time =
+            time(collective, algorithm, protocol, bytes, (float) most.applyAsDouble(algorithm));
         if (time >= 0 && (best == null || time < best.micros())) {
           best = new Selection(algorithm, protocol, time);
         }

@@ -129,7 +129,7 @@ public record CommunicatorProfile(
    * @param farBytes of those of all ranks of a host
    */
   public double messages(int near, long nearBytes, int far, long farBytes) {
-    return RailCosts.messages(kind, topology, near, nearBytes, far, farBytes);
+    return new MessageTimes(nRanks, spread, kind, topology).of(near, nearBytes, far, farBytes);
   }
 
   /** The factor of predicted times of hierarchical ways, which is more where none was measured. */

@@ -17,6 +17,7 @@ import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.cluster.CommTopology;
 
 class RailCostsTest {
   private static CommunicatorProfile profile(
@@ -129,6 +130,26 @@ class RailCostsTest {
     assertEquals(
         "formula of messages and bytes, topology's network",
         costs.source(Operation.ALL_TO_ALL, Algorithm.PAIRWISE, Protocol.SIMPLE));
+  }
+
+  /** Two ranks a host on one channel: 5.2 GB/s each, though cards carry more. */
+  @Test
+  void messagesOfGpusGetNoMoreThanTheirChannelsCarry() {
+    long bytes = 1L << 32;
+    Optional<CommTopology> topology = Optional.of(TopologyCostModelTest.topology(2, 2, 90, 18));
+    for (Device.Kind kind : Device.Kind.values()) {
+      double[] times = new double[2];
+      for (int channels = 1; channels <= 2; channels++) {
+        RankPlacement spread = new RankPlacement(2, 2, true, channels, false);
+        CommunicatorProfile ranks =
+            new CommunicatorProfile(4, kind, "", false, false, spread, topology, Optional.empty());
+        times[channels - 1] = ranks.messages(0, 0, 1, 2 * bytes);
+        double pairwise = time(ranks.costs(), Algorithm.PAIRWISE, 2 * bytes);
+        assertTrue(pairwise >= (kind == Device.Kind.HOST ? 0 : bytes / (2 * channels * 5.2e3)));
+      }
+      assertEquals(
+          kind == Device.Kind.HOST ? 0 : bytes / 10.4e3, times[0] - times[1], 1e-6 * times[0]);
+    }
   }
 
   /** Parts are then copied together before they are sent. */
