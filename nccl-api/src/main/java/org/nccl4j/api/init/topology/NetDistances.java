@@ -42,12 +42,16 @@ public record NetDistances(Routes routes, Node gpu, int channels) {
     if (routes == null) {
       return Support.no("the machine's topology is not known");
     }
+    Support found = Support.no("the machine's topology does not have it");
     for (Node net : routes.machine().nets()) {
       if (net.host() == gpu.host() && isOf(net.net(), card)) {
-        return directAccess(net, reads);
+        found = directAccess(net, reads);
+        if (!found.possible()) {
+          return found; // the data go over all ports of a merged card
+        }
       }
     }
-    return Support.no("the machine's topology does not have it");
+    return found;
   }
 
   private Support directAccess(Node net, boolean reads) {

@@ -82,6 +82,16 @@ class NetDistancesTest {
     }
   }
 
+  /** The data go over the ports of both cards. */
+  @Test
+  void allPortsOfAMergedCardHaveToBeNear() {
+    for (String name : List.of("mlx5_0:1+mlx5_1:1", "mlx5_1:1+mlx5_0:1")) {
+      assertNo(of(0, 90, 1).directAccess(card(name), true), "farther than NCCL_NET_GDR_LEVEL");
+      assertTrue(
+          of(0, 90, 1, "NCCL_NET_GDR_LEVEL", "SYS").directAccess(card(name), true).possible());
+    }
+  }
+
   @Test
   void theLevelIsTheUsers() {
     assertTrue(
