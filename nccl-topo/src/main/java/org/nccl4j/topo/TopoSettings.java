@@ -152,8 +152,9 @@ public final class TopoSettings {
           "PORT",
           "(PORT|LOC|PIX|PXB|P2C|PXN|PHB|SYS)?",
           "PORT, or LOC, PIX, PXB, PHB or SYS",
-          "The longest path between NICs that count as one NIC. Communicators merge ports of one"
-              + " card (PORT) or none (LOC).");
+          "The longest path between NICs that count as one NIC: ports of one card (PORT), cards below"
+              + " one PCIe switch (PIX), several switches (PXB), one CPU (PHB), all (SYS), or none"
+              + " (LOC). Communicators merge InfiniBand and RoCE devices.");
 
   public static final TopoSetting<String> NCCL_NET_MERGE_POLICY =
       matching(

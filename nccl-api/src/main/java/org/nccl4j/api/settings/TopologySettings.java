@@ -21,6 +21,9 @@ public final class TopologySettings {
   public static final Setting<String> NCCL_NET_MERGE_LEVEL =
       Setting.of(TopoSettings.NCCL_NET_MERGE_LEVEL);
 
+  public static final Setting<String> NCCL_NET_MERGE_POLICY =
+      Setting.of(TopoSettings.NCCL_NET_MERGE_POLICY);
+
   public static final Setting<String> NCCL_NET_FORCE_MERGE =
       Setting.of(TopoSettings.NCCL_NET_FORCE_MERGE);
 

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import org.nccl4j.topo.PciPath;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.xml.XmlElement;
 import org.nccl4j.topo.xml.XmlPruning;
@@ -64,7 +65,7 @@ public final class Detection {
   }
 
   private void addGpu(GpuFacts gpu) {
-    if (!PciTree.isAddress(gpu.busId())) {
+    if (!PciPath.isAddress(gpu.busId())) {
       throw new TopologyException(
           "a GPU cannot be placed",
           "device " + gpu.dev(),

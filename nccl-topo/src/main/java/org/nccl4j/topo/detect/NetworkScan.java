@@ -8,6 +8,7 @@ import java.util.function.Predicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.nccl4j.topo.CNumber;
+import org.nccl4j.topo.PciPath;
 
 /** Finds the kernel's networks: InfiniBand and RoCE ports, else interfaces. */
 public final class NetworkScan {
@@ -72,7 +73,7 @@ public final class NetworkScan {
   private String card(String link) {
     Optional<Path> folder = files.real(link);
     String busId = folder.map(path -> String.valueOf(path.getFileName())).orElse("");
-    if (!PciTree.isAddress(busId)) {
+    if (!PciPath.isAddress(busId)) {
       return "";
     }
     String first = busId.substring(0, busId.length() - 1) + "0";

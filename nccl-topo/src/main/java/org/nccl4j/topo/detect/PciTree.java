@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.nccl4j.topo.PciPath;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
@@ -15,8 +16,6 @@ import org.nccl4j.topo.xml.XmlElement;
  * thread.
  */
 final class PciTree {
-  private static final Pattern ADDRESS =
-      Pattern.compile("[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-9a-f]");
   private static final Pattern SPEED = Pattern.compile("([0-9.]+) GT/s.*");
   private static final List<String> IDENTITY =
       List.of("class", "vendor", "device", "subsystem_vendor", "subsystem_device");
@@ -43,10 +42,6 @@ final class PciTree {
       given.put(element.require("busid").toLowerCase(Locale.ROOT), element);
     }
     element.children().forEach(this::give);
-  }
-
-  static boolean isAddress(String name) {
-    return ADDRESS.matcher(name).matches();
   }
 
   /**
@@ -111,23 +106,14 @@ final class PciTree {
     return text.matches("[0-9]{1,4}") ? Integer.parseInt(text) : 0;
   }
 
-  /**
-   * Returns the element above a device. A switch appears as an upstream port with downstream ports
-   * below it. The upstream port, two levels up, represents the switch. Without a switch, the parent
-   * is a CPU.
-   */
+  /** Returns the element above a device: a switch, or without one a CPU. */
   private XmlElement parent(Optional<Path> folder) {
     if (folder.isEmpty()) {
       return cpus.element(system, UNKNOWN_NUMA);
     }
-    Path port = folder.get().getParent();
-    Path upstream = port == null ? null : port.getParent();
-    boolean below =
-        upstream != null
-            && isAddress(String.valueOf(port.getFileName()))
-            && isAddress(String.valueOf(upstream.getFileName()));
-    if (below) {
-      return element(String.valueOf(upstream.getFileName()), BRIDGE);
+    Optional<PciPath> above = new PciPath(folder.get()).aboveSwitch();
+    if (above.isPresent()) {
+      return element(above.get().address(), BRIDGE);
     }
     String numa = SysFiles.read(folder.get(), "numa_node");
     return cpus.element(system, numa.isEmpty() ? UNKNOWN_NUMA : numa);

@@ -4,15 +4,14 @@ import java.lang.System.Logger;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
-import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.topology.HostNics;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
@@ -22,8 +21,7 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.topo.TopoSetting;
-import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.PathType;
 
 /**
  * The networks that can be used on a rank.
@@ -34,13 +32,7 @@ import org.nccl4j.topo.TopoSettings;
  */
 public record NetDiscovery(List<NetProvider> providers, String asked, HostNics nics) {
   private static final Logger LOG = DebugLog.of("NET");
-  private static final List<String> FUSION =
-      Stream.of(TopoSettings.NCCL_NET_MERGE_LEVEL, TopoSettings.NCCL_NET_MERGE_POLICY)
-          .map(TopoSetting::name)
-          .toList();
-
-  /** Levels that InfiniBand obeys: it merges the ports of one card, or none. */
-  private static final Set<String> MERGED = Set.of("PORT", "LOC", "");
+  private static final String INFINIBAND = "IB";
 
   private record Context(int rank, byte[] secret, Settings settings) implements NetContext {
     @Override
@@ -75,7 +67,8 @@ public record NetDiscovery(List<NetProvider> providers, String asked, HostNics n
     }
     LOG.log(request.logLevel("INIT", "NET"), "rank {0}: networks{1}", bootstrap.rank(), table);
     if (bootstrap.rank() == 0 && !usable.isEmpty()) {
-      warnOfFusion(request.settings());
+      unmerged(request.settings(), usable.get(0).name())
+          .forEach(line -> LOG.log(Logger.Level.WARNING, line));
     }
     boolean gpu = request.device().kind() == Device.Kind.CUDA;
     return new NetDiscovery(
@@ -107,19 +100,30 @@ public record NetDiscovery(List<NetProvider> providers, String asked, HostNics n
     return new HostNics(Set.copyOf(preferred), Set.copyOf(reachingGpus));
   }
 
-  /** Says of settings by which NCCL merges several cards. */
-  private static void warnOfFusion(Settings settings) {
-    for (String name : FUSION) {
-      Optional<String> text = settings.setting(name);
-      if (text.isPresent() && !MERGED.contains(text.get().toUpperCase(Locale.ROOT))) {
-        LOG.log(
-            Logger.Level.WARNING,
-            "{0}={1} affects only nccl topo: communicators merge only the ports of one card. Name"
-                + " InfiniBand devices in NCCL_NET_FORCE_MERGE to merge others",
-            name,
-            text.get());
-      }
+  /**
+   * Says which settings merge several cards in NCCL and not here.
+   *
+   * @param network that is used where the other rank has it
+   */
+  static List<String> unmerged(Settings settings, String network) {
+    List<String> lines = new ArrayList<>();
+    String policy = settings.get(TopologySettings.NCCL_NET_MERGE_POLICY);
+    if (!policy.isEmpty()) {
+      lines.add(
+          ("NCCL_NET_MERGE_POLICY=%s affects only nccl topo, which has the rails of a topology"
+                  + " file. Name the devices of each rail in NCCL_NET_FORCE_MERGE to merge these")
+              .formatted(policy));
     }
+    String level = settings.get(TopologySettings.NCCL_NET_MERGE_LEVEL);
+    boolean cards = PathType.level(level).filter(PathType.PIX::within).isPresent();
+    if (cards && !network.equals(INFINIBAND)) {
+      lines.add(
+          ("NCCL_NET_MERGE_LEVEL=%s does not affect network %s: only InfiniBand and RoCE devices"
+                  + " are merged. Sockets of a connection use several interfaces with"
+                  + " NCCL_SOCKET_NTHREADS")
+              .formatted(level, network));
+    }
+    return lines;
   }
 
   public List<String> names() {

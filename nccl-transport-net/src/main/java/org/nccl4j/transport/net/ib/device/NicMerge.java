@@ -5,26 +5,30 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import org.nccl4j.api.settings.InfiniBandSettings;
 import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.PciPath;
 
 /**
  * The choice of ports that are merged into one device. By default these are the ports of one card:
- * of one libibverbs device, or of several functions of one PCI device. Virtual functions are not
- * merged by themselves, because they may share a port. Ports of different link layers never are.
+ * of one libibverbs device, or of several functions of one PCI device; NCCL_NET_MERGE_LEVEL lets
+ * cards further apart be merged, each with the first of its group. Virtual functions are not merged
+ * by themselves, because they may share a port. Ports of different link layers never are.
  *
- * @param automatic whether ports of one card are merged
+ * @param level how far apart ports that are merged may be; LOC for none
  * @param forced groups of names of devices, or of ports, that are merged wherever they are
  */
-public record NicMerge(boolean automatic, List<List<String>> forced) {
+public record NicMerge(PathType level, List<List<String>> forced) {
   private static final Logger LOG = DebugLog.of("NET");
+
+  /** The distance of ports of one card, and the level if it is PORT or not set. */
+  private static final PathType OF_ONE_CARD = PathType.NVL;
 
   /** Most ports of a merged device: an announcement has room for the keys of as many. */
   public static final int MOST_PORTS = 4;
@@ -32,7 +36,7 @@ public record NicMerge(boolean automatic, List<List<String>> forced) {
   /** The values of NCCL_IB_MERGE_NICS, NCCL_NET_MERGE_LEVEL and NCCL_NET_FORCE_MERGE. */
   static NicMerge of(SettingValues values) {
     if (!values.get(InfiniBandSettings.NCCL_IB_MERGE_NICS)) {
-      return new NicMerge(false, List.of());
+      return new NicMerge(PathType.LOC, List.of());
     }
     List<List<String>> forced = new ArrayList<>();
     for (String group : values.get(TopologySettings.NCCL_NET_FORCE_MERGE).split(";")) {
@@ -41,8 +45,8 @@ public record NicMerge(boolean automatic, List<List<String>> forced) {
         forced.add(names);
       }
     }
-    boolean automatic = !values.get(TopologySettings.NCCL_NET_MERGE_LEVEL).startsWith("LOC");
-    return new NicMerge(automatic, forced);
+    String level = values.get(TopologySettings.NCCL_NET_MERGE_LEVEL);
+    return new NicMerge(PathType.level(level).orElse(OF_ONE_CARD), forced);
   }
 
   /**
@@ -52,37 +56,54 @@ public record NicMerge(boolean automatic, List<List<String>> forced) {
    *     link layers
    */
   public List<List<IbPort>> groups(List<IbPort> ports) {
-    Map<String, List<IbPort>> groups = new LinkedHashMap<>();
-    for (IbPort port : ports) {
-      List<IbPort> group = groups.computeIfAbsent(key(port), key -> new ArrayList<>());
-      group.add(port);
-    }
-    List<List<IbPort>> all = new ArrayList<>();
-    groups.forEach(
-        (key, group) -> {
-          for (int at = 0; at < group.size(); at += MOST_PORTS) {
-            all.add(List.copyOf(group.subList(at, Math.min(at + MOST_PORTS, group.size()))));
-          }
-        });
     forced.forEach(names -> check(names, ports));
-    return all;
+    List<List<IbPort>> groups = new ArrayList<>();
+    for (IbPort port : ports) {
+      groups.stream()
+          .filter(group -> group.size() < MOST_PORTS && areOne(group.get(0), port))
+          .findFirst()
+          .orElseGet(
+              () -> {
+                List<IbPort> group = new ArrayList<>();
+                groups.add(group);
+                return group;
+              })
+          .add(port);
+    }
+    return groups.stream().map(List::copyOf).toList();
   }
 
-  /** Ports with equal keys are merged. */
-  private String key(IbPort port) {
+  private boolean areOne(IbPort first, IbPort port) {
+    int group = group(first);
+    if (group >= 0 || group(port) >= 0) {
+      return group == group(port);
+    }
+    return first.ethernet() == port.ethernet()
+        && !isVirtual(first)
+        && !isVirtual(port)
+        && distance(first, port).within(level);
+  }
+
+  /** The number of the group that the settings put a port into; -1 for none. */
+  private int group(IbPort port) {
     for (int group = 0; group < forced.size(); group++) {
       if (isNamed(port, forced.get(group))) {
-        return "group " + group;
+        return group;
       }
     }
-    String layer = port.ethernet() ? " RoCE" : " InfiniBand";
-    return automatic && !isVirtual(port) ? card(port) + layer : port.name();
+    return -1;
   }
 
-  /** The card's place: that of its PCI functions, without the number of the function. */
-  private static String card(IbPort port) {
-    int function = port.pciPath().lastIndexOf('.');
-    return function < 0 ? port.device() : port.pciPath().substring(0, function);
+  private static PathType distance(IbPort one, IbPort other) {
+    if (one.device().equals(other.device())) {
+      return OF_ONE_CARD;
+    }
+    // Without a place on PCI it is no card, such as Soft-RoCE.
+    return one.pciPath().isEmpty() || other.pciPath().isEmpty()
+        ? PathType.DIS
+        : new PciPath(Path.of(one.pciPath()))
+            .to(new PciPath(Path.of(other.pciPath())))
+            .max(OF_ONE_CARD);
   }
 
   private static boolean isVirtual(IbPort port) {

@@ -13,6 +13,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
@@ -81,6 +83,51 @@ class NicMergeTest {
     assertEquals(
         List.of("mlx4_0:1+mlx4_0:2", "mlx5_0:1+mlx5_2:1", "mlx5_1:1"),
         groups(ports, "NCCL_NET_FORCE_MERGE", "mlx5_0,mlx5_2:1"));
+  }
+
+  /** Two ports of a card, a card at the same switch, one at the same CPU and one at another. */
+  @ParameterizedTest
+  @CsvSource({
+    "LOC, a:1 b:1 c:1 d:1 e:1",
+    "PORT, a:1+b:1 c:1 d:1 e:1",
+    "pix, a:1+b:1+c:1 d:1 e:1",
+    "PXB, a:1+b:1+c:1 d:1 e:1",
+    "PHB, a:1+b:1+c:1+d:1 e:1",
+    "SYS, a:1+b:1+c:1+d:1 e:1", // four at most
+  })
+  void theLevelSaysHowFarApartPortsMayBe(String level, String expected, @TempDir Path sysfs)
+      throws IOException {
+    String near = sysfs + "/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/";
+    List<IbPort> ports =
+        List.of(
+            port("a", 1, near + "0000:03:00.0"),
+            port("b", 1, near + "0000:03:00.1"),
+            port("c", 1, near.replace("02:00", "02:01") + "0000:04:00.0"),
+            port("d", 1, sysfs + "/pci0000:00/0000:00:02.0/0000:05:00.0"),
+            port("e", 1, sysfs + "/pci0000:80/0000:80:01.0/0000:81:00.0"));
+    for (IbPort port : ports) {
+      Files.createDirectories(Path.of(port.pciPath()));
+      Files.writeString(
+          Path.of(port.pciPath(), "numa_node"), port.device().equals("e") ? "1\n" : "0\n");
+    }
+    assertEquals(List.of(expected.split(" ")), groups(ports, "NCCL_NET_MERGE_LEVEL", level), level);
+  }
+
+  /** A port that is named, and one without a place on PCI, are in no group by the level. */
+  @Test
+  void theLevelLeavesNamedPortsAndSoftRoceAlone() {
+    List<IbPort> ports =
+        List.of(
+            port("rxe0", 1, ""),
+            port("rxe1", 1, ""),
+            port("mlx5_0", 1, CARD + ".0"),
+            port("mlx5_1", 1, CARD + ".1"));
+    assertEquals(
+        List.of("rxe0:1", "rxe1:1", "mlx5_0:1+mlx5_1:1"),
+        groups(ports, "NCCL_NET_MERGE_LEVEL", "SYS"));
+    assertEquals(
+        List.of("rxe0:1+mlx5_0:1", "rxe1:1", "mlx5_1:1"),
+        groups(ports, "NCCL_NET_FORCE_MERGE", "rxe0,mlx5_0"));
   }
 
   @Test
