@@ -41,7 +41,7 @@ public interface Net extends AutoCloseable {
 
   /**
    * True if the notes of {@link NetSender#isend(NetMemory, long, int, int, int)} reach the
-   * receiver. Without notes GPUs use only Simple, which takes longer for small data.
+   * receiver. Without notes different calls of two ranks are found less often.
    */
   default boolean carriesNotes() {
     return false;

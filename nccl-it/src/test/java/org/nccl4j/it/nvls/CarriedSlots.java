@@ -26,6 +26,7 @@ import org.nccl4j.testkit.faults.FaultySockets;
 import org.nccl4j.testkit.faults.NetFaults;
 import org.nccl4j.transport.net.NetTransportProvider;
 import org.nccl4j.transport.net.ib.IbProvider;
+import org.nccl4j.transport.net.plugin.PluginNetProvider;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /**
@@ -97,6 +98,7 @@ final class CarriedSlots {
     return switch (network) {
       case "slow" -> new FaultyNetProvider(sockets, NetFaults.slow(7));
       case "cards" -> new IbProvider();
+      case "plugin" -> new PluginNetProvider();
       case "resets" -> new FaultySockets();
       default -> sockets;
     };
@@ -142,8 +144,9 @@ final class CarriedSlots {
 
   /**
    * Arguments: "exchange", over a "slow" network too, over sockets that break as the environment
-   * says ("resets"), or by "cards" that access the GPUs' memory, or "death". Of cards: how many
-   * dma-bufs they take, the two that ask whether they take any included.
+   * says ("resets"), by the "plugin" that the environment names, or by "cards" that access the
+   * GPUs' memory, or "death". Of cards: how many dma-bufs they take, the two that ask whether they
+   * take any included.
    */
   public static void main(String[] arguments) throws Exception {
     FakeCards cards = arguments[0].equals("cards") ? FakeCards.load() : null;
@@ -156,6 +159,7 @@ final class CarriedSlots {
     } else {
       ranks.exchange();
     }
+    boolean inLines = ranks.senders[0].connection().lines();
     for (Turns proxy : ranks.proxies) {
       proxy.end();
     }
@@ -165,7 +169,7 @@ final class CarriedSlots {
       System.out.println("flushes " + cards.calls("send op=4 ") + ", left " + cards.fake_live());
       System.out.println("dma-bufs " + cards.calls("dmabuf offset="));
     }
-    System.out.println("carried " + ranks.channels + " channels");
+    System.out.println("carried " + ranks.channels + " channels" + (inLines ? " in LL" : ""));
   }
 
   /** The last channel's receivers take nothing until all others are through. */

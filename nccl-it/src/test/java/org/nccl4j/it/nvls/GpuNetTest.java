@@ -19,6 +19,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.it.api.FakeVerbsLibrary;
+import org.nccl4j.it.api.NetPluginLibrary;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
@@ -64,6 +65,16 @@ class GpuNetTest {
             CarriedSlots.class,
             "exchange");
     assertContains(ran, "carried %d channels".formatted(channels));
+    assertNothingIsLeft(ran);
+  }
+
+  /** Messages say by their sizes whether they hold lines, since a plug-in has no notes. */
+  @ParameterizedTest
+  @ValueSource(ints = {8, 11})
+  void stepsInLinesGoThroughPlugIns(int version) throws Exception {
+    String plugin = NetPluginLibrary.build(folder, version, "slots");
+    Ran ran = program.run(Map.of("NCCL_NET_PLUGIN", plugin), CarriedSlots.class, "plugin");
+    assertContains(ran, "carried 2 channels in LL");
     assertNothingIsLeft(ran);
   }
 

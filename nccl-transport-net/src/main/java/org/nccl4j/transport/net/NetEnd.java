@@ -28,6 +28,7 @@ import org.nccl4j.transport.net.memory.GpuEndMemory;
 import org.nccl4j.transport.net.memory.HostEndMemory;
 import org.nccl4j.transport.net.memory.KernelExposures;
 import org.nccl4j.transport.net.memory.KernelPlaces;
+import org.nccl4j.transport.net.memory.LineMark;
 import org.nccl4j.transport.net.memory.PlacedBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 import org.nccl4j.transport.net.proxy.EndpointNames;
@@ -70,8 +71,8 @@ public abstract class NetEnd implements NetConnector {
   private final int channels;
   private final boolean gpu;
 
-  /** True if a GPU's channels are carried in LL too. */
-  private final boolean lines;
+  /** Of the messages in LL of a GPU's channels. */
+  private final LineMark lines;
 
   private EndMemory memory; // null after a failure to have it
   private final List<NetConnection> networks = new ArrayList<>();
@@ -108,7 +109,8 @@ public abstract class NetEnd implements NetConnector {
     this.reads = reads;
     this.which = which;
     this.gpu = context.device() instanceof CudaDevice;
-    this.lines = gpu && which == OPERATIONS && card.net().carriesNotes();
+    this.lines =
+        gpu && which == OPERATIONS ? LineMark.of(card.net().carriesNotes()) : LineMark.NONE;
     this.channels = channels;
     this.memory = card.memory(reads, channels).orElseGet(this::hostMemory);
   }

@@ -194,7 +194,7 @@ final class NetTransport implements PxnTransport {
     String name = common(peer).orElseThrow();
     Optional<PxnRoutes.Route> relay = routes.relay(peer, name, net);
     return relay.isPresent()
-        ? kept(new PxnSender(context, peer, relay.get(), mail, name, net.carriesNotes()))
+        ? kept(new PxnSender(context, peer, relay.get(), mail, name))
         : ownSender(peer);
   }
 

@@ -37,19 +37,18 @@ final class PxnMemory implements AutoCloseable {
   /**
    * Maps what has come, whose descriptors it closes.
    *
-   * @param lines whether the proxy carries LL too, where the memory is the host's
    * @throws org.nccl4j.device.NcclException if it cannot be mapped, with the reason
    */
-  static PxnMemory of(SharedEnd end, TransportContext context, int channels, boolean lines) {
+  static PxnMemory of(SharedEnd end, TransportContext context, int channels) {
     try (end) {
       return end.memory() == null
-          ? ofHost(end, context, channels, lines)
+          ? ofHost(end, context, channels)
           : ofGpu(end, (CudaDevice) context.device(), context.layout(), channels);
     }
   }
 
-  private static PxnMemory ofHost(
-      SharedEnd end, TransportContext context, int channels, boolean lines) {
+  /** The proxy carries LL too: slots in memory of the host have lines. */
+  private static PxnMemory ofHost(SharedEnd end, TransportContext context, int channels) {
     ConnectionLayout layout = context.layout();
     MappedRegion region = SharedSegment.attach(end.fds().get(0), HostEndMemory.bytes(layout));
     DeviceMemory host = HostDevice.instance().wrap(region.address(), region.bytes());
@@ -59,14 +58,14 @@ final class PxnMemory implements AutoCloseable {
       return new PxnMemory(new Connection(words, credit), words, credit, region::close);
     }
     try {
-      PinnedParts pinned = new PinnedParts(device, region, layout, channels, lines);
+      PinnedParts pinned = new PinnedParts(device, region, layout, channels, /* lines= */ true);
       DeviceMemory seen = pinned.seen();
       Connection connection =
           new Connection(
               HostEndMemory.data(layout, seen),
               HostEndMemory.credit(layout, seen),
               channels,
-              lines);
+              /* lines= */ true);
       return new PxnMemory(connection, words, credit, pinned::close, region::close);
     } catch (RuntimeException e) {
       region.close();

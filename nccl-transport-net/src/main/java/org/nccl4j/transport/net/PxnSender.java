@@ -26,7 +26,6 @@ final class PxnSender implements NetConnector {
   private final PxnMail mail;
   private final PxnRequest request;
   private final int channels;
-  private final boolean lines;
 
   /** Null until it has come, and after close. */
   private PxnMemory memory;
@@ -36,20 +35,13 @@ final class PxnSender implements NetConnector {
    *
    * @param route by which rank and device
    * @param net the network's name
-   * @param lines whether it carries GPUs' channels in LL too
    */
   PxnSender(
-      TransportContext context,
-      PeerInfo peer,
-      PxnRoutes.Route route,
-      PxnMail mail,
-      String net,
-      boolean lines) {
+      TransportContext context, PeerInfo peer, PxnRoutes.Route route, PxnMail mail, String net) {
     this.context = context;
     this.peer = peer;
     this.relay = route.rank();
     this.mail = mail;
-    this.lines = lines;
     this.channels = NetEnd.channels(context, peer);
     this.request = new PxnRequest(mail.nextRequest(), channels, net, route.device(), mail.path());
   }
@@ -74,7 +66,7 @@ final class PxnSender implements NetConnector {
 
   private void map(SharedEnd come) {
     try {
-      memory = PxnMemory.of(come, context, channels, lines);
+      memory = PxnMemory.of(come, context, channels);
     } catch (CudaException e) {
       throw new RemoteException(
           ErrorId.PEER_MEMORY,

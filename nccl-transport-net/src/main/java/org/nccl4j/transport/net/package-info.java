@@ -13,8 +13,8 @@
  * <p>A rank may send through the network card of another rank of its host ({@code PxnRoutes},
  * {@code PxnSender}, {@code PxnConnector}).
  *
- * <p>GPUs use LL over a network that carries notes: the sender's proxy packs the data of the lines,
- * and the receiver's proxy makes lines of them ({@code LineSlots}). LL128, and LL on the host
- * device, are not used: a network writes no words of data and flag in one piece.
+ * <p>GPUs use LL where slots are in memory of the host: the sender's proxy packs the data of the
+ * lines, and the receiver's proxy makes lines of them ({@code GpuLineSlots}). LL128, and LL on the
+ * host device, are not used: a network writes no words of data and flag in one piece.
  */
 package org.nccl4j.transport.net;

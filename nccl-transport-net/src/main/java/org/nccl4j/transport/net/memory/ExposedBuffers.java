@@ -52,11 +52,19 @@ public final class ExposedBuffers implements AutoCloseable {
     }
     DeviceMemory buffer = steps.memory(step);
     if (!buffers.find(buffer, buffer.address() + steps.offset(step), bytes, idle)) {
-      steps.fill(step, bytes);
-      copied = step;
+      copy(step, bytes);
       return false;
     }
     return true;
+  }
+
+  /** Copies an exposed step's data into the step's slot, unless they are there. */
+  @HotPath
+  public void copy(long step, int bytes) {
+    if (copied != step) {
+      steps.fill(step, bytes);
+      copied = step;
+    }
   }
 
   /** True if exposed steps wait until it is known where their data go. */

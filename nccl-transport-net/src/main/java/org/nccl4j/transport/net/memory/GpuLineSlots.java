@@ -15,7 +15,8 @@ import org.nccl4j.device.connection.ConnectionLayout;
  *
  * <p>A line is 16 bytes: 4 of data, the flag s + 1 of step s, 4 of data, the flag s + 1 + 65536 *
  * the call's signature. A half of it is loaded and stored as a whole, by the kernel and here. A
- * packed message is the signature in 8 bytes and then the data, in multiples of 8 bytes.
+ * packed message is the signature in 8 bytes and then the data, in multiples of 8 bytes, and a byte
+ * more where its size is the {@linkplain LineMark mark}.
  *
  * <p>Owner: the thread that gives the proxy its turns.
  */
@@ -31,6 +32,7 @@ final class GpuLineSlots {
   private final ConnectionLayout layout;
   private final ByteBuffer data;
   private final int number;
+  private final LineMark mark;
 
   /** Lines of the step under way that have been packed. */
   private int packed;
@@ -39,11 +41,13 @@ final class GpuLineSlots {
    * The lines of a channel.
    *
    * @param data the data side, in memory of the host
+   * @param mark of messages that hold lines
    */
-  GpuLineSlots(ConnectionLayout layout, ByteBuffer data, int number) {
+  GpuLineSlots(ConnectionLayout layout, ByteBuffer data, int number, LineMark mark) {
     this.layout = layout;
     this.data = data;
     this.number = number;
+    this.mark = mark;
   }
 
   /** Bytes that a GPU's kernels use of an LL slot. */
@@ -66,9 +70,32 @@ final class GpuLineSlots {
 
   /** Bytes of the message of a step. */
   @HotPath
-  static int bytes(int size) {
+  int bytes(int size) {
+    return mark == LineMark.SIZE ? packedBytes(size) + 1 : packedBytes(size);
+  }
+
+  private static int packedBytes(int size) {
     int data = (size & ~ConnectionLayout.LINES) >>> ConnectionLayout.LINES_SIZE;
     return SIGNATURE_BYTES + (data + HALF - 1) / HALF * HALF;
+  }
+
+  /** True if a message of a step in Simple has to be longer than the step. */
+  @HotPath
+  boolean pads(int bytes) {
+    return mark == LineMark.SIZE && LineMark.isOfLines(bytes, most());
+  }
+
+  /** Most bytes of packed lines. */
+  private int most() {
+    return SIGNATURE_BYTES + part(layout) / LINE * HALF;
+  }
+
+  /** True if a message that has come holds lines. */
+  @HotPath
+  boolean hold(int note, int messageBytes) {
+    return mark == LineMark.SIZE
+        ? LineMark.isOfLines(messageBytes, most())
+        : note == CallNotes.LINES;
   }
 
   /**
@@ -78,7 +105,7 @@ final class GpuLineSlots {
    */
   @HotPath
   boolean pack(long step, int size) {
-    int lines = (bytes(size) - SIGNATURE_BYTES) / HALF;
+    int lines = (packedBytes(size) - SIGNATURE_BYTES) / HALF;
     int signature = size & 0xffff;
     int first = (int) step + 1;
     int second = first + (signature << 16);
@@ -105,8 +132,9 @@ final class GpuLineSlots {
   void unpack(long step, int messageBytes) {
     int from = message(step);
     int to = lines(step);
-    int lines = messageBytes / HALF - 1;
-    if (lines < 0 || lines * LINE > part(layout) || messageBytes % HALF != 0) {
+    int packedBytes = mark == LineMark.SIZE ? messageBytes - 1 : messageBytes;
+    int lines = packedBytes / HALF - 1;
+    if (lines < 0 || lines * LINE > part(layout) || packedBytes % HALF != 0) {
       throw new RemoteException(
           ErrorId.PROTOCOL,
           "a step of LL came in a message of %d bytes, where at most %d lines fit"

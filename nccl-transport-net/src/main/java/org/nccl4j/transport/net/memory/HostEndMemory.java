@@ -25,8 +25,8 @@ public final class HostEndMemory implements EndMemory {
   private final int channels;
   private final boolean whole;
 
-  /** True if channels are carried in LL too. */
-  private final boolean lines;
+  /** Of the messages in LL of channels. */
+  private final LineMark lines;
 
   private final DeviceMemory host;
   private final Connection connection;
@@ -45,7 +45,7 @@ public final class HostEndMemory implements EndMemory {
     this.layout = layout;
     channels = 1;
     whole = true;
-    lines = false;
+    lines = LineMark.NONE;
     owner = null;
     pinned = null;
     segment = null;
@@ -57,10 +57,10 @@ public final class HostEndMemory implements EndMemory {
    * A GPU.
    *
    * @param channels that are carried
-   * @param lines whether in LL too
+   * @param lines mark of messages in LL; none where they are in Simple alone
    * @throws org.nccl4j.device.CudaException if the driver pins no more memory
    */
-  public HostEndMemory(CudaDevice device, ConnectionLayout layout, int channels, boolean lines) {
+  public HostEndMemory(CudaDevice device, ConnectionLayout layout, int channels, LineMark lines) {
     this.layout = layout;
     this.channels = channels;
     this.lines = lines;
@@ -69,19 +69,19 @@ public final class HostEndMemory implements EndMemory {
     MappedRegion region = MappedRegion.anonymous(bytes(layout));
     owner = region;
     try {
-      pinned = new PinnedParts(device, region, layout, channels, lines);
+      pinned = new PinnedParts(device, region, layout, channels, carriesLines());
     } catch (RuntimeException e) {
       region.close();
       throw e;
     }
     host = HostDevice.instance().wrap(region.address(), region.bytes());
     DeviceMemory seen = pinned.seen();
-    connection = new Connection(data(layout, seen), credit(layout, seen), channels, lines);
+    connection = new Connection(data(layout, seen), credit(layout, seen), channels, carriesLines());
   }
 
   /** Memory that another rank's kernels use, none of this one's. */
   private HostEndMemory(
-      SharedSegment segment, ConnectionLayout layout, int channels, boolean whole, boolean lines) {
+      SharedSegment segment, ConnectionLayout layout, int channels, boolean whole, LineMark lines) {
     this.layout = layout;
     this.channels = channels;
     this.whole = whole;
@@ -91,19 +91,24 @@ public final class HostEndMemory implements EndMemory {
     pinned = null;
     host = HostDevice.instance().wrap(segment.address(), segment.size());
     connection =
-        new Connection(data(layout, host), credit(layout, host), whole ? 0 : channels, lines);
+        new Connection(
+            data(layout, host), credit(layout, host), whole ? 0 : channels, carriesLines());
   }
 
   /**
    * Memory that a rank of another process can map.
    *
    * @param gpu whether that is on a GPU
-   * @param lines whether its channels are carried in LL too
+   * @param lines mark of messages in LL; none where they are in Simple alone
    */
   public static HostEndMemory shared(
-      ConnectionLayout layout, int channels, boolean gpu, boolean lines) {
+      ConnectionLayout layout, int channels, boolean gpu, LineMark lines) {
     return new HostEndMemory(
-        SharedSegment.create(bytes(layout)), layout, channels, !gpu, gpu && lines);
+        SharedSegment.create(bytes(layout)), layout, channels, !gpu, gpu ? lines : LineMark.NONE);
+  }
+
+  private boolean carriesLines() {
+    return lines != LineMark.NONE;
   }
 
   /** Bytes of both regions. */
@@ -167,7 +172,7 @@ public final class HostEndMemory implements EndMemory {
         offsets,
         part(),
         whole ? CallNotes.HOST : CallNotes.GPU,
-        lines ? new GpuLineSlots(layout, view(data(layout, host)), number) : null);
+        carriesLines() ? new GpuLineSlots(layout, view(data(layout, host)), number, lines) : null);
   }
 
   private static ByteBuffer view(DeviceMemory memory) {

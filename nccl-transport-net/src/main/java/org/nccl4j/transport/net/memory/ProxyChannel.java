@@ -127,6 +127,25 @@ public final class ProxyChannel implements AutoCloseable {
     return lines.pack(step, sizeWord(step));
   }
 
+  /**
+   * True if a message that has come holds the lines of a step.
+   *
+   * @param note the last that came with a message
+   */
+  @HotPath
+  public boolean holdsLines(int note, int messageBytes) {
+    return lines == null ? note == CallNotes.LINES : lines.hold(note, messageBytes);
+  }
+
+  /**
+   * True if the message of so many bytes in Simple is sent from its slot with a byte more, since
+   * its size would say that it holds lines.
+   */
+  @HotPath
+  public boolean pads(int bytes) {
+    return lines != null && lines.pads(bytes);
+  }
+
   /** Stores the lines of a step whose message has come, before the kernel is told of the step. */
   @HotPath
   public void unpack(long step, int messageBytes) {
@@ -158,9 +177,15 @@ public final class ProxyChannel implements AutoCloseable {
   public int size(long step) {
     int size = sizeWord(step);
     if (lines != null) {
-      return (size & ConnectionLayout.LINES) != 0 ? GpuLineSlots.bytes(size) : size;
+      return (size & ConnectionLayout.LINES) != 0 ? lines.bytes(size) : padded(size);
     }
     return size < 0 ? ~size : size; // a step that is exposed has the complement
+  }
+
+  /** Bytes of the message of so many bytes in Simple from a slot. */
+  @HotPath
+  public int padded(int bytes) {
+    return pads(bytes) ? bytes + 1 : bytes;
   }
 
   /** A note of which call a filled step is, or that it is in LL. */

@@ -6,6 +6,7 @@ import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.connection.Connection.PlacedSteps;
+import org.nccl4j.transport.net.memory.LineMark;
 import org.nccl4j.transport.net.memory.PlacedBuffers;
 import org.nccl4j.transport.net.memory.UserBuffers;
 
@@ -59,13 +60,16 @@ final class PlacedReceives {
 
   /**
    * True if the receive of a step is to begin in a buffer: {@link #memory} and {@link #offset} tell
-   * where, until another step is asked for.
+   * where, until another step is asked for. One whose message may be longer goes to its slot.
    *
    * @param received steps before this one have come
    */
   @HotPath
   boolean begins(long step, long received) {
-    return !moves && steps.isWanted(step) && find(step, received);
+    return !moves
+        && steps.isWanted(step)
+        && !LineMark.mayBePadded(steps.bytes(step))
+        && find(step, received);
   }
 
   /**

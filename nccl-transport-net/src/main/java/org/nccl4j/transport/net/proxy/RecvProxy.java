@@ -8,7 +8,6 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.transport.net.memory.CallNotes;
 import org.nccl4j.transport.net.memory.PlacedBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
@@ -220,7 +219,7 @@ public final class RecvProxy implements ProxyHandler {
     if (note != 0) {
       noted = note;
     }
-    if (noted == CallNotes.LINES) {
+    if (channel.holdsLines(noted, arrived[0])) {
       channel.unpack(received, arrived[0]);
     } else {
       channel.setNote(received, noted);

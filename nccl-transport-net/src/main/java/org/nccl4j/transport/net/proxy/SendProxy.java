@@ -137,12 +137,16 @@ public final class SendProxy implements ProxyHandler {
     if (!exposed.steps().begin(posted)) {
       return null;
     }
-    direct = exposed.find(posted, size, transmitted == posted);
+    direct = !channel.pads(size) && exposed.find(posted, size, transmitted == posted);
+    if (channel.pads(size)) {
+      exposed.copy(posted, size);
+    }
+    int bytes = direct ? size : channel.padded(size);
     NetMemory from = direct ? exposed.memory() : channel.memory(posted);
     long offset = direct ? exposed.offset() : channel.offset(posted);
     return exposed.arePlaced()
-        ? sender.isendPlaced(from, offset, size, TAG, note)
-        : sender.isend(from, offset, size, TAG, note);
+        ? sender.isendPlaced(from, offset, bytes, TAG, note)
+        : sender.isend(from, offset, bytes, TAG, note);
   }
 
   /** Loads the tail first: a tail of later steps does not say that a step in LL is in Simple. */

@@ -30,8 +30,8 @@ class GpuLineSlotsTest {
 
   private final ByteBuffer here = side();
   private final ByteBuffer there = side();
-  private final GpuLineSlots sender = new GpuLineSlots(LAYOUT, here, CHANNEL);
-  private final GpuLineSlots receiver = new GpuLineSlots(LAYOUT, there, CHANNEL);
+  private final GpuLineSlots sender = new GpuLineSlots(LAYOUT, here, CHANNEL, LineMark.NOTE);
+  private final GpuLineSlots receiver = new GpuLineSlots(LAYOUT, there, CHANNEL, LineMark.NOTE);
   private final Random random = new Random(5);
 
   private static ByteBuffer side() {
@@ -81,9 +81,9 @@ class GpuLineSlotsTest {
         store(step, line, random.nextLong());
       }
       assertTrue(sender.pack(step, size(bytes)));
-      assertEquals(8 + lines * 8, GpuLineSlots.bytes(size(bytes)));
-      carry(step, GpuLineSlots.bytes(size(bytes)));
-      receiver.unpack(step, GpuLineSlots.bytes(size(bytes)));
+      assertEquals(8 + lines * 8, sender.bytes(size(bytes)));
+      carry(step, sender.bytes(size(bytes)));
+      receiver.unpack(step, sender.bytes(size(bytes)));
       assertArrayEquals(lines(here, step, lines), lines(there, step, lines));
       for (int at = lineAt(step, 0); at < lineAt(step, PART / 16); at++) {
         here.put(at, (byte) 0);
@@ -149,8 +149,8 @@ class GpuLineSlotsTest {
       store(2, line, -1);
     }
     assertTrue(sender.pack(2, size(PART / 2)));
-    carry(2, GpuLineSlots.bytes(size(PART / 2)));
-    receiver.unpack(2, GpuLineSlots.bytes(size(PART / 2)));
+    carry(2, sender.bytes(size(PART / 2)));
+    receiver.unpack(2, sender.bytes(size(PART / 2)));
     for (int at = 0; at < there.capacity(); at++) {
       boolean line = at >= lineAt(2, 0) && at < lineAt(2, lines);
       boolean message = at >= messageAt(2) && at < messageAt(2) + SIMPLE_PART;

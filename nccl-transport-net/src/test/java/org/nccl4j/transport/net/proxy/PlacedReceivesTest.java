@@ -32,6 +32,7 @@ class PlacedReceivesTest {
   private final Request[] requests = new Request[SLOTS];
   private final List<Long> declined = new ArrayList<>();
   private boolean moves = true;
+  private int bytes = BYTES;
   private boolean awaited;
   private boolean refuses;
   private boolean told;
@@ -75,7 +76,7 @@ class PlacedReceivesTest {
 
         @Override
         public int bytes(long step) {
-          return BYTES;
+          return bytes;
         }
 
         @Override
@@ -251,6 +252,21 @@ class PlacedReceivesTest {
       assertTrue(receives.take(1, 1, requests[1]));
       assertFalse(receives.areInProgress(2));
       assertEquals(List.of(1L), placed);
+    }
+  }
+
+  /** Without notes a message may be a byte longer than such a step: it goes to the slot. */
+  @Test
+  void receivesOfStepsThatMayComePaddedBeginInTheirSlots() {
+    moves = false;
+    PlacedReceives receives = receives();
+    wanted.add(1L);
+    try (RegisteredMemory mine = RegisteredMemory.of(buffer)) {
+      assertTrue(mine.isOpen());
+      bytes = 17;
+      assertFalse(receives.begins(1, 0));
+      bytes = 18;
+      assertTrue(receives.begins(1, 0));
     }
   }
 

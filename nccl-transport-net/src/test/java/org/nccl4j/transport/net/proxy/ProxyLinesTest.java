@@ -4,22 +4,29 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.transport.net.NetEnd;
 import org.nccl4j.transport.net.memory.CallNotes;
+import org.nccl4j.transport.net.memory.ExposedBuffers;
 import org.nccl4j.transport.net.memory.HostEndMemory;
+import org.nccl4j.transport.net.memory.LineMark;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /** Steps in LL and in Simple of a channel; the test plays the network and the kernels. */
@@ -30,11 +37,18 @@ class ProxyLinesTest {
   private static final int SIGNATURE = 0x1234;
 
   private final HostEndMemory memory =
-      HostEndMemory.shared(LAYOUT, /* channels= */ 1, /* gpu= */ true, /* lines= */ true);
+      HostEndMemory.shared(LAYOUT, /* channels= */ 1, /* gpu= */ true, LineMark.NOTE);
   private final ByteBuffer data = view(memory.connection().data());
   private final ByteBuffer credit = view(memory.connection().credit());
   private final Network network = new Network();
   private final ProxyChannel channel = memory.channel(0, network);
+
+  /** The same of a network without notes. */
+  private final HostEndMemory sized =
+      HostEndMemory.shared(LAYOUT, /* channels= */ 1, /* gpu= */ true, LineMark.SIZE);
+
+  private final ByteBuffer sizedData = view(sized.connection().data());
+  private final ProxyChannel sizedChannel = sized.channel(0, network);
   private final List<Message> messages = new ArrayList<>();
 
   private static ByteBuffer view(DeviceMemory memory) {
@@ -44,6 +58,7 @@ class ProxyLinesTest {
   @AfterEach
   void free() {
     memory.close();
+    sized.close();
   }
 
   /** A message of either direction, which ends when the test says so. */
@@ -102,6 +117,11 @@ class ProxyLinesTest {
     }
 
     @Override
+    public boolean registersFreely() {
+      return true;
+    }
+
+    @Override
     public NetRequest isend(NetMemory from, long offset, int bytes, int tag) {
       return isend(from, offset, bytes, tag, 0);
     }
@@ -131,18 +151,30 @@ class ProxyLinesTest {
   }
 
   private void announce(long step, int bytes) {
+    announce(data, step, bytes);
+  }
+
+  private static void announce(ByteBuffer data, long step, int bytes) {
     data.putInt(
         (int) ConnectionLayout.size(step),
         ConnectionLayout.LINES | bytes << ConnectionLayout.LINES_SIZE | SIGNATURE);
   }
 
   private void storeLine(long step, int line) {
+    storeLine(data, step, line);
+  }
+
+  private static void storeLine(ByteBuffer data, long step, int line) {
     int at = (int) LAYOUT.ll(step) + 16 * line;
     data.putInt(at, line).putInt(at + 4, (int) step + 1);
     data.putInt(at + 8, -line).putInt(at + 12, (int) step + 1 + (SIGNATURE << 16));
   }
 
   private void fillSimple(long step, int bytes) {
+    fillSimple(data, step, bytes);
+  }
+
+  private static void fillSimple(ByteBuffer data, long step, int bytes) {
     data.putInt((int) ConnectionLayout.size(step), bytes);
     data.putLong((int) ConnectionLayout.TAIL, step + 1);
   }
@@ -221,5 +253,96 @@ class ProxyLinesTest {
     proxy.doWork();
     assertEquals(4, channel.tail());
     assertEquals(ConnectionLayout.STEPS + 3, messages.size());
+  }
+
+  /** Most packed lines are 8 + 512 / 2 bytes here, and most bytes of a step in Simple 1,024. */
+  @ParameterizedTest
+  @CsvSource({
+    "1, 1",
+    "8, 8",
+    "9, 10",
+    "16, 16",
+    "17, 18",
+    "257, 258",
+    "265, 266",
+    "273, 273",
+    "1023, 1023"
+  })
+  void stepsInSimpleHaveNoSizeOfLines(int bytes, int sent) {
+    SendProxy proxy = new SendProxy(network, sizedChannel, RANKS, events(true));
+    fillSimple(sizedData, 0, bytes);
+    assertEquals(1, proxy.doWork());
+    assertEquals(sent, messages.get(0).bytes);
+    RecvProxy receiving =
+        new RecvProxy(network, sizedChannel, RANKS, /* polled= */ true, events(false));
+    assertEquals(ConnectionLayout.STEPS, receiving.doWork());
+    int line = (int) LAYOUT.ll(0);
+    sizedData.putLong((int) ConnectionLayout.TAIL, 0);
+    messages.get(1).come(sent, 0);
+    receiving.doWork();
+    assertEquals(0, sizedData.getLong(line), "no lines");
+    assertEquals(1, sizedChannel.tail());
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 2, 32})
+  void theSizeSaysThatAMessageHoldsLines(int lines) {
+    SendProxy proxy = new SendProxy(network, sizedChannel, RANKS, events(true));
+    announce(sizedData, 0, 8 * lines);
+    for (int line = 0; line < lines; line++) {
+      storeLine(sizedData, 0, line);
+    }
+    assertEquals(1, proxy.doWork());
+    int sent = messages.get(0).bytes;
+    assertEquals(8 + 8 * lines + 1, sent);
+    for (int at = 0; at < 16 * lines; at += 8) {
+      sizedData.putLong((int) LAYOUT.ll(0) + at, 0);
+    }
+    RecvProxy receiving =
+        new RecvProxy(network, sizedChannel, RANKS, /* polled= */ true, events(false));
+    receiving.doWork();
+    messages.get(1).come(sent, 0);
+    receiving.doWork();
+    for (int line = 0; line < lines; line++) {
+      int at = (int) LAYOUT.ll(0) + 16 * line;
+      assertEquals(line, sizedData.getInt(at));
+      assertEquals(1, sizedData.getInt(at + 4));
+      assertEquals(-line, sizedData.getInt(at + 8));
+      assertEquals(1 + (SIGNATURE << 16), sizedData.getInt(at + 12));
+    }
+    assertEquals(1, sizedChannel.tail());
+  }
+
+  /** Exposed steps in Simple of a network without notes, of which short ones are odd. */
+  @ParameterizedTest
+  @CsvSource({"17, false", "16, true", "65537, true"})
+  void exposedStepsOfASizeOfLinesAreCopiedIntoTheirSlots(int bytes, boolean direct) {
+    List<String> copied = new ArrayList<>();
+    DeviceMemory buffer = HostDevice.instance().allocate(1 << 20);
+    Connection.ExposedSteps steps =
+        (Connection.ExposedSteps)
+            Proxy.newProxyInstance(
+                Connection.ExposedSteps.class.getClassLoader(),
+                new Class<?>[] {Connection.ExposedSteps.class},
+                (self, method, arguments) ->
+                    switch (method.getName()) {
+                      case "isExposed", "begin" -> true;
+                      case "bytes" -> bytes;
+                      case "memory" -> buffer;
+                      case "offset" -> 0L;
+                      case "fill" -> {
+                        copied.add("step " + arguments[0] + ", " + arguments[1] + " bytes");
+                        yield null;
+                      }
+                      default -> null;
+                    });
+    ExposedBuffers exposed = new ExposedBuffers(steps, network, /* placed= */ false, null);
+    SendProxy proxy = new SendProxy(network, sizedChannel, RANKS, events(true), exposed);
+    fillSimple(sizedData, 0, bytes);
+    assertEquals(1, proxy.doWork());
+    assertEquals(direct ? bytes : bytes + 1, messages.get(0).bytes);
+    assertEquals(direct ? List.of() : List.of("step 0, " + bytes + " bytes"), copied);
+    proxy.close();
+    buffer.close();
   }
 }
