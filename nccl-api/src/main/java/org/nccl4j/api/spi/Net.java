@@ -48,6 +48,14 @@ public interface Net extends AutoCloseable {
   }
 
   /**
+   * True if a connection uses several devices by itself, as far as they are useful to it. Elsewhere
+   * the channels of a GPU's connection take turns with the GPU's devices.
+   */
+  default boolean spreads() {
+    return false;
+  }
+
+  /**
    * Returns why data go without the encryption of NCCL4J_TLS_CERT and the checksums of
    * NCCL4J_NET_CHECKSUM over this network, as a clause; empty if it obeys both settings, or
    * protects data by its own means. If one is set, a warning gives the reason.

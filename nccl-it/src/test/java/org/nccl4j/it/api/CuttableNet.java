@@ -53,6 +53,11 @@ public final class CuttableNet extends OverSockets {
     }
 
     @Override
+    public boolean spreads() {
+      return inner.spreads();
+    }
+
+    @Override
     public boolean carriesNotes() {
       return inner.carriesNotes();
     }

@@ -63,6 +63,11 @@ public final class RailNet extends OverSockets {
     }
 
     @Override
+    public boolean spreads() {
+      return inner.spreads();
+    }
+
+    @Override
     public boolean carriesNotes() {
       return inner.carriesNotes();
     }

@@ -49,6 +49,11 @@ public final class ThrottledNet extends OverSockets {
     }
 
     @Override
+    public boolean spreads() {
+      return inner.spreads();
+    }
+
+    @Override
     public boolean carriesNotes() {
       return inner.carriesNotes();
     }

@@ -145,12 +145,14 @@ final class CarriedSlots {
   /**
    * Arguments: "exchange", over a "slow" network too, over sockets that break as the environment
    * says ("resets"), by the "plugin" that the environment names, or by "cards" that access the
-   * GPUs' memory, or "death". Of cards: how many dma-bufs they take, the two that ask whether they
-   * take any included.
+   * GPUs' memory, or "death". Of cards: "ports", if there are two, or how many dma-bufs they take,
+   * the two that ask whether they take any included.
    */
   public static void main(String[] arguments) throws Exception {
     FakeCards cards = arguments[0].equals("cards") ? FakeCards.load() : null;
-    if (cards != null && arguments.length > 1) {
+    if (cards != null && arguments.length > 1 && arguments[1].equals("ports")) {
+      cards.fake_set_ports(0, 2);
+    } else if (cards != null && arguments.length > 1) {
       cards.fake_fail("ibv_reg_dmabuf_mr", FakeCards.NOT_SUPPORTED, Integer.parseInt(arguments[1]));
     }
     CarriedSlots ranks = new CarriedSlots(arguments[0]);
@@ -159,6 +161,7 @@ final class CarriedSlots {
     } else {
       ranks.exchange();
     }
+    String via = ranks.senders[0].status().via();
     boolean inLines = ranks.senders[0].connection().lines();
     for (Turns proxy : ranks.proxies) {
       proxy.end();
@@ -168,6 +171,10 @@ final class CarriedSlots {
     if (cards != null) {
       System.out.println("flushes " + cards.calls("send op=4 ") + ", left " + cards.fake_live());
       System.out.println("dma-bufs " + cards.calls("dmabuf offset="));
+      System.out.printf(
+          "queue pairs of ports: %d, %d%n",
+          cards.calls("init pkey=0 port=1"), cards.calls("init pkey=0 port=2"));
+      System.out.println("by " + via);
     }
     System.out.println("carried " + ranks.channels + " channels" + (inLines ? " in LL" : ""));
   }

@@ -52,6 +52,9 @@ public interface FakeCards {
   /** Everything that was made and not destroyed. */
   int fake_live();
 
+  /** Gives a device so many ports. */
+  void fake_set_ports(int device, int ports);
+
   /** A call fails after so many successes. */
   void fake_fail(String call, int error, int after);
 

@@ -136,6 +136,26 @@ class GpuNetTest {
     assertContains(ran, "device memory " + (32 << 20));
   }
 
+  /** The topology gives the GPU two cards, whose slots lie in the GPU all the same. */
+  @ParameterizedTest
+  @CsvSource({"1, 'roce0:1,roce0:2', 0", "4, 'roce0:1,roce0:2', 2", "4, 'roce0:2', 4"})
+  void channelsTakeTurnsWithTheCardsOfAGpu(int channels, String nearest, int ofSecond)
+      throws Exception {
+    Ran ran =
+        byCards(channels, Map.of("NCCL_IB_MERGE_NICS", "0", "NEAREST_NETS", nearest), "ports");
+    Matcher pairs = Pattern.compile("queue pairs of ports: (\\d+), (\\d+)").matcher(ran.output());
+    assertTrue(pairs.find(), ran.output());
+    int first = Integer.parseInt(pairs.group(1));
+    int second = Integer.parseInt(pairs.group(2));
+    assertEquals(ofSecond * (first + second), channels * second, ran.output());
+    assertContains(
+        ran,
+        "by IB/"
+            + (ofSecond == 0 ? "roce0:1" : ofSecond == channels ? "roce0:2" : "roce0:1+roce0:2"));
+    assertEquals(0, ran.warnings(), ran.output());
+    assertEquals(0, ran.count("cuMemHostRegister_v2"), "slots are in the GPU");
+  }
+
   /** As many as there can be; the fake cards' list of calls has no room for all flushes. */
   @Test
   void cardsCarryHalfOfAllChannels() throws Exception {

@@ -37,6 +37,13 @@ record SlotContext(
     return Support.yes("they are near");
   }
 
+  /** As the program's environment says. */
+  @Override
+  public List<String> nearestNets() {
+    String names = System.getenv("NEAREST_NETS");
+    return names == null ? List.of() : List.of(names.split(","));
+  }
+
   @Override
   public Optional<NetEgress> egressTo(int peer) {
     return Optional.ofNullable(egress.get(peer));

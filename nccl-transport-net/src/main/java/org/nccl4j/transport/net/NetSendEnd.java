@@ -31,8 +31,8 @@ abstract class NetSendEnd extends NetEnd {
     this.card = card;
   }
 
-  /** Opens a connection of the network to one of the receiving end's. */
-  abstract NetSender open(byte[] handle);
+  /** Opens a channel's connection of the network to the receiving end's. */
+  abstract NetSender open(int channel, byte[] handle);
 
   @Override
   public byte[] handle() {
@@ -43,7 +43,7 @@ abstract class NetSendEnd extends NetEnd {
   final boolean isMade(byte[] remoteHandle) {
     if (senders.isEmpty()) {
       for (byte[] handle : HandleList.split(remoteHandle, channels(), peer.rank())) {
-        senders.add(open(handle));
+        senders.add(open(senders.size(), handle));
       }
     }
     if (!made && allConnected()) {

@@ -13,6 +13,7 @@ import java.util.OptionalInt;
 import java.util.Set;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetEgress;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.PxnTransport;
@@ -148,18 +149,40 @@ final class NetTransport implements PxnTransport {
   }
 
   /** To receive by. */
-  private NicChoice nearest(Net net) {
-    int device =
-        DeviceChoice.of(context.rank(), context.peers(), net.devices(), context.nearestNets());
-    return new NicChoice(nameOf(net), net, device, slots, /* shared= */ false);
+  private NicChoice nearest(Net net, PeerInfo peer) {
+    return card(net, peer, List.of());
   }
 
   /** To send by. */
   private NicChoice card(Net net, PeerInfo peer) {
-    List<String> names = new ArrayList<>(routes.ownDevices(peer));
+    return card(net, peer, routes.ownDevices(peer));
+  }
+
+  private NicChoice card(Net net, PeerInfo peer, List<String> out) {
+    List<String> names = new ArrayList<>(out);
     names.addAll(context.nearestNets());
-    int device = DeviceChoice.of(context.rank(), context.peers(), net.devices(), names);
-    return new NicChoice(nameOf(net), net, device, slots, /* shared= */ false);
+    int one = DeviceChoice.of(context.rank(), context.peers(), net.devices(), names);
+    List<Integer> turns = takingTurns(net, peer);
+    return new NicChoice(
+        nameOf(net),
+        net,
+        turns.size() > 1 ? turns : List.of(one),
+        slots,
+        /* shared= */ false,
+        /* onHost= */ false);
+  }
+
+  /**
+   * The devices that channels take in turn. None where data go by a rail that is not this rank's:
+   * then the other rank sends by one device to each of this rank's, and likewise.
+   */
+  private List<Integer> takingTurns(Net net, PeerInfo peer) {
+    Optional<NetEgress> egress = context.egressTo(peer.rank());
+    boolean own = egress.isEmpty() || egress.get().rank() == context.rank();
+    boolean single = slots == null || net.spreads();
+    return !own || single || NetChannelCount.of(context, peer.rank()) == 1
+        ? List.of()
+        : DeviceChoice.ofChannels(net.devices(), routes.ownDevices(peer), context.nearestNets());
   }
 
   private String nameOf(Net net) {
@@ -207,18 +230,18 @@ final class NetTransport implements PxnTransport {
   public Connector receiver(PeerInfo peer) {
     Net net = net(peer);
     boolean pair = routes.relay(peer, common(peer).orElseThrow(), net).isEmpty();
-    return kept(new RecvConnector(nearest(net), context, peer, pair, NetEnd.OPERATIONS));
+    return kept(new RecvConnector(nearest(net, peer), context, peer, pair, NetEnd.OPERATIONS));
   }
 
   @Override
   public Connector hostSender(PeerInfo peer) {
-    NicChoice card = nearest(net(peer)).withHostSlots();
+    NicChoice card = nearest(net(peer), peer).withHostSlots();
     return kept(new SendConnector(card, context, peer, NetEnd.MESSAGES));
   }
 
   @Override
   public Connector hostReceiver(PeerInfo peer) {
-    NicChoice card = nearest(net(peer)).withHostSlots();
+    NicChoice card = nearest(net(peer), peer).withHostSlots();
     return kept(new RecvConnector(card, context, peer, /* pair= */ false, NetEnd.MESSAGES));
   }
 

@@ -1,6 +1,8 @@
 package org.nccl4j.transport.net;
 
+import java.util.List;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.device.NcclException;
@@ -9,24 +11,61 @@ import org.nccl4j.transport.net.memory.GpuBuffers;
 import org.nccl4j.transport.net.memory.GpuSlots;
 
 /**
- * The path of a rank's ends to the network.
+ * The path of a rank's ends to the network. Channels take turns with the devices, by their speeds.
  *
  * @param network its name
  * @param net the network
- * @param device the number of the device in it
+ * @param devices the numbers of the devices in it, the first channel's first
  * @param slots in the rank's GPU; null where they are to be the host's
  * @param shared whether another rank's kernels are to fill the slots
  * @param onHost whether slots are in the host's memory wherever the rank's device is
  */
 record NicChoice(
-    String network, Net net, int device, GpuSlots slots, boolean shared, boolean onHost) {
-  /** A path whose slots are in the GPU where the NIC reaches that. */
-  NicChoice(String network, Net net, int device, GpuSlots slots, boolean shared) {
-    this(network, net, device, slots, shared, /* onHost= */ false);
+    String network,
+    Net net,
+    List<Integer> devices,
+    GpuSlots slots,
+    boolean shared,
+    boolean onHost) {
+  /** Copies the list. */
+  NicChoice {
+    devices = List.copyOf(devices);
   }
 
-  NetDevice card() {
-    return net.devices().get(device);
+  /** A path by one device, whose slots are in the GPU where the NIC reaches that. */
+  NicChoice(String network, Net net, int device, GpuSlots slots, boolean shared) {
+    this(network, net, List.of(device), slots, shared, /* onHost= */ false);
+  }
+
+  /** Returns the number of a channel's device: of all, the one that is furthest behind. */
+  int device(int channel) {
+    List<NetDevice> all = cards();
+    int[] channels = new int[all.size()];
+    int next = 0;
+    for (int number = 0; number <= channel; number++) {
+      next = 0;
+      for (int d = 1; d < channels.length; d++) {
+        if (load(all, channels, d) < load(all, channels, next)) {
+          next = d;
+        }
+      }
+      channels[next]++;
+    }
+    return devices.get(next);
+  }
+
+  /** The time of a device with a channel more, relative to others'. */
+  private static double load(List<NetDevice> all, int[] channels, int device) {
+    return (channels[device] + 1.0) / Math.max(1, all.get(device).megabits());
+  }
+
+  private List<NetDevice> cards() {
+    return devices.stream().map(net.devices()::get).toList();
+  }
+
+  /** Returns the names of the devices with + between them. */
+  String names() {
+    return cards().stream().map(NetDevice::name).collect(Collectors.joining("+"));
   }
 
   /**
@@ -35,7 +74,7 @@ record NicChoice(
    * @param reads whether the card is to read it
    */
   Optional<EndMemory> memory(boolean reads, int channels) {
-    return slots == null || onHost ? Optional.empty() : slots.end(card(), reads, shared, channels);
+    return slots == null || onHost ? Optional.empty() : slots.end(cards(), reads, shared, channels);
   }
 
   /**
@@ -44,26 +83,26 @@ record NicChoice(
    * @param reads whether the card is to read it
    */
   Optional<GpuBuffers> buffers(boolean reads) {
-    return slots == null ? Optional.empty() : slots.buffers(card(), reads);
+    return slots == null ? Optional.empty() : slots.buffers(cards(), reads);
   }
 
-  /** The same, with slots in the host's memory. */
+  /** The same by the first device alone, with slots in the host's memory. */
   NicChoice withHostSlots() {
-    return new NicChoice(network, net, device, slots, shared, /* onHost= */ true);
+    return new NicChoice(network, net, devices.subList(0, 1), slots, shared, /* onHost= */ true);
   }
 
   /** The card does not take such memory after all. */
   void giveUp(boolean reads, NcclException cause) {
-    slots.giveUp(card(), reads, cause);
+    slots.giveUp(cards(), reads, cause);
   }
 
-  /** Returns the names of the network and of its device. */
+  /** Returns the names of the network and of its devices. */
   String via() {
-    return network + "/" + card().name();
+    return network + "/" + names();
   }
 
   /** Returns the choice in words. */
   String describe() {
-    return slots == null ? card().name() : slots.describe(card());
+    return slots == null ? names() : slots.describe(cards());
   }
 }

@@ -41,8 +41,8 @@ final class PxnConnector extends NetSendEnd {
 
   /** Not as one of a pair: the other direction is the sender's own. */
   @Override
-  NetSender open(byte[] handle) {
-    return card.net().connect(card.device(), handle);
+  NetSender open(int channel, byte[] handle) {
+    return card.net().connect(card.device(channel), handle);
   }
 
   @Override
@@ -91,7 +91,7 @@ final class PxnConnector extends NetSendEnd {
         .formatted(
             peer.rank(),
             from.rank(),
-            card.card().name(),
+            card.names(),
             senders,
             isMade() && !done ? ", memory is not handed over yet" : "");
   }

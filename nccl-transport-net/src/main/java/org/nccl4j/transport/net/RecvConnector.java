@@ -40,8 +40,8 @@ final class RecvConnector extends NetEnd {
       for (int number = 0; number < channels(); number++) {
         listeners.add(
             pair
-                ? card.net().listen(card.device(), peer.rank())
-                : card.net().listen(card.device()));
+                ? card.net().listen(card.device(number), peer.rank())
+                : card.net().listen(card.device(number)));
       }
       complete = true;
     } finally {

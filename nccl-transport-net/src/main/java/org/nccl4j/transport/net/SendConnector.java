@@ -15,11 +15,11 @@ final class SendConnector extends NetSendEnd {
    * of two ranks, and the ranks may make the operations' and the messages' in different orders.
    */
   @Override
-  NetSender open(byte[] handle) {
+  NetSender open(int channel, byte[] handle) {
     if (isOfMessages()) {
-      return card.net().connect(card.device(), handle);
+      return card.net().connect(card.device(channel), handle);
     }
-    return card.net().connect(card.device(), peer.rank(), handle);
+    return card.net().connect(card.device(channel), peer.rank(), handle);
   }
 
   @Override

@@ -2,10 +2,17 @@ package org.nccl4j.transport.net;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
@@ -27,6 +34,49 @@ class DeviceChoiceTest {
       assertEquals(1, DeviceChoice.of(0, peers("a"), devices, List.of("mlx5_1", port)), port);
     }
     assertEquals(0, DeviceChoice.of(0, peers("a"), devices, List.of("mlx5_1", "mlx5_0:1")));
+  }
+
+  /** All that are nearest, in their order; none where data leave through another one. */
+  @Test
+  void channelsTakeTurnsWithTheNearestDevices() {
+    List<NetDevice> devices = devices(100, 100, 100, 100);
+    List<String> nearest = List.of("eth2:1", "eth2", "eth3", "eth1");
+    for (List<String> out : List.of(List.<String>of(), List.of("eth3:1", "eth3"))) {
+      assertEquals(List.of(2, 3, 1), DeviceChoice.ofChannels(devices, out, nearest));
+    }
+    assertEquals(List.of(), DeviceChoice.ofChannels(devices, List.of("eth0"), nearest));
+    assertEquals(List.of(), DeviceChoice.ofChannels(devices, List.of(), List.of("ib0")));
+    List<NetDevice> merged = List.of(named("a:1"), named("b:1+c:1"));
+    assertEquals(
+        List.of(1, 0),
+        DeviceChoice.ofChannels(merged, List.of("c:1"), List.of("b:1", "c:1", "a:1")));
+  }
+
+  /** A card of half the speed gets half as many channels. */
+  @ParameterizedTest
+  @CsvSource({
+    "'100,100', 0 1 0 1 0 1",
+    "'200,100', 0 0 1 0 0 1",
+    "'100,400', 1 1 1 0 1 1",
+    "'100', 0 0 0 0 0 0",
+    "'0,0', 0 1 0 1 0 1"
+  })
+  void devicesGetChannelsByTheirSpeeds(String speeds, String expected) {
+    List<NetDevice> devices =
+        devices(Stream.of(speeds.split(",")).mapToInt(Integer::parseInt).toArray());
+    Net net =
+        (Net)
+            Proxy.newProxyInstance(
+                Net.class.getClassLoader(),
+                new Class<?>[] {Net.class},
+                (self, method, arguments) -> devices);
+    List<Integer> all = IntStream.range(0, devices.size()).boxed().toList();
+    NicChoice choice = new NicChoice("Test", net, all, null, false, false);
+    assertEquals(
+        expected,
+        IntStream.range(0, 6)
+            .mapToObj(channel -> Integer.toString(choice.device(channel)))
+            .collect(Collectors.joining(" ")));
   }
 
   private static NetDevice named(String name) {

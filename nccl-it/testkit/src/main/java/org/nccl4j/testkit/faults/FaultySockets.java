@@ -147,6 +147,11 @@ public final class FaultySockets implements NetProvider {
     }
 
     @Override
+    public boolean spreads() {
+      return inner.spreads();
+    }
+
+    @Override
     public boolean carriesNotes() {
       return inner.carriesNotes();
     }

@@ -71,6 +71,21 @@ public record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
     return new GpuDirectChoice(List.copyOf(ways), by + ", " + near.reason());
   }
 
+  /** Returns the choice for cards that take turns with the memory: what all of them can. */
+  static GpuDirectChoice ofAll(List<GpuDirectChoice> cards) {
+    GpuDirectChoice first = cards.get(0);
+    List<NetDevice.Pointers> ways = new ArrayList<>(first.ways);
+    for (GpuDirectChoice card : cards) {
+      if (!card.possible()) {
+        return card;
+      }
+      ways.retainAll(card.ways);
+    }
+    return ways.isEmpty()
+        ? no("the NICs have neither dma-bufs nor nvidia_peermem in common")
+        : new GpuDirectChoice(List.copyOf(ways), first.reason);
+  }
+
   static GpuDirectChoice no(String reason) {
     return new GpuDirectChoice(List.of(), reason);
   }

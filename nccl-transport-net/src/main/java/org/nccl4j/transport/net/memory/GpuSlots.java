@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.TransportContext;
@@ -39,27 +40,44 @@ public final class GpuSlots implements AutoCloseable {
   }
 
   /**
-   * Returns whether a card accesses slots directly.
+   * Returns whether cards access slots directly.
    *
    * @param reads whether to send from them, and not to receive into them
    */
-  GpuDirectChoice choice(NetDevice card, boolean reads) {
+  GpuDirectChoice choice(List<NetDevice> cards, boolean reads) {
     return choices.computeIfAbsent(
-        key(card, reads),
+        key(cards, reads),
         missing ->
-            GpuDirectChoice.ofSlots(
-                gpu.gpu().gpuDirect(), card, context, context.directAccess(card, reads)));
+            GpuDirectChoice.ofAll(
+                cards.stream()
+                    .map(
+                        card ->
+                            GpuDirectChoice.ofSlots(
+                                gpu.gpu().gpuDirect(),
+                                card,
+                                context,
+                                context.directAccess(card, reads)))
+                    .toList()));
   }
 
   /**
-   * Access to users' memory of the GPU; empty, with a line in the log, if the card has none.
+   * Access to users' memory of the GPU; empty, with a line in the log, if a card has none.
    *
    * @param reads whether to send from it, and not to receive into it
    */
-  public Optional<GpuBuffers> buffers(NetDevice card, boolean reads) {
+  public Optional<GpuBuffers> buffers(List<NetDevice> cards, boolean reads) {
     GpuDirectChoice choice =
-        GpuDirectChoice.of(gpu.gpu().gpuDirect(), card, context, context.directAccess(card, reads));
-    if (told.add(key(card, reads))) {
+        GpuDirectChoice.ofAll(
+            cards.stream()
+                .map(
+                    card ->
+                        GpuDirectChoice.of(
+                            gpu.gpu().gpuDirect(),
+                            card,
+                            context,
+                            context.directAccess(card, reads)))
+                .toList());
+    if (told.add(key(cards, reads))) {
       LOG.log(
           Logger.Level.INFO,
           "rank {0}: puts, large sends and receives of other hosts are {1} registered memory of {2} by"
@@ -67,7 +85,7 @@ public final class GpuSlots implements AutoCloseable {
           context.rank(),
           reads ? "sent from" : "received in",
           gpu,
-          card.name(),
+          names(cards),
           choice.describe());
     }
     return choice.possible()
@@ -75,17 +93,21 @@ public final class GpuSlots implements AutoCloseable {
         : Optional.empty();
   }
 
-  private static String key(NetDevice card, boolean reads) {
-    return (reads ? "send " : "recv ") + card.name();
+  private static String key(List<NetDevice> cards, boolean reads) {
+    return (reads ? "send " : "recv ") + names(cards);
+  }
+
+  private static String names(List<NetDevice> cards) {
+    return cards.stream().map(NetDevice::name).collect(Collectors.joining(" and "));
   }
 
   /** Returns the choice for both directions, in words. */
-  public String describe(NetDevice card) {
-    String receive = words(choice(card, false));
-    String send = words(choice(card, true));
+  public String describe(List<NetDevice> cards) {
+    String receive = words(choice(cards, false));
+    String send = words(choice(cards, true));
     return receive.equals(send)
-        ? "%s; GPUDirect: %s".formatted(card.name(), send)
-        : "%s; GPUDirect to receive: %s; to send: %s".formatted(card.name(), receive, send);
+        ? "%s; GPUDirect: %s".formatted(names(cards), send)
+        : "%s; GPUDirect to receive: %s; to send: %s".formatted(names(cards), receive, send);
   }
 
   private static String words(GpuDirectChoice choice) {
@@ -97,8 +119,9 @@ public final class GpuSlots implements AutoCloseable {
    *
    * @param shared whether it is for another rank's kernels
    */
-  public Optional<EndMemory> end(NetDevice card, boolean reads, boolean shared, int channels) {
-    GpuDirectChoice choice = choice(card, reads);
+  public Optional<EndMemory> end(
+      List<NetDevice> cards, boolean reads, boolean shared, int channels) {
+    GpuDirectChoice choice = choice(cards, reads);
     if (!choice.possible()) {
       return Optional.empty();
     }
@@ -108,7 +131,7 @@ public final class GpuSlots implements AutoCloseable {
       return Optional.of(
           new GpuEndMemory(bank(layout, used, shared), layout, channels, choice.ways()));
     } catch (NcclException e) {
-      giveUp(card, reads, e);
+      giveUp(cards, reads, e);
       return Optional.empty();
     }
   }
@@ -124,8 +147,8 @@ public final class GpuSlots implements AutoCloseable {
   }
 
   /** A card does not take the memory, or there is none: pinned memory from now on. */
-  public void giveUp(NetDevice card, boolean reads, NcclException cause) {
-    choices.put(key(card, reads), GpuDirectChoice.no(cause.problem()));
+  public void giveUp(List<NetDevice> cards, boolean reads, NcclException cause) {
+    choices.put(key(cards, reads), GpuDirectChoice.no(cause.problem()));
     for (List<GdrSlotPool> those : List.of(banks, sharedBanks)) {
       those.stream().filter(GdrSlotPool::isDeserted).forEach(GdrSlotPool::close);
       those.removeIf(GdrSlotPool::isDeserted);
@@ -136,7 +159,7 @@ public final class GpuSlots implements AutoCloseable {
             + " the host instead, which is slower: {4}; {5}, or set NCCL_NET_GDR_LEVEL=LOC to"
             + " disable GPUDirect",
         context.rank(),
-        card.name(),
+        names(cards),
         reads ? "read" : "write",
         gpu,
         cause.problem(),

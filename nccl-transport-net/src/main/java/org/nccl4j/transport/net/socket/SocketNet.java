@@ -126,6 +126,12 @@ final class SocketNet implements Net {
     return devices;
   }
 
+  /** {@inheritDoc} Its sockets are spread over the interfaces. */
+  @Override
+  public boolean spreads() {
+    return true;
+  }
+
   @Override
   public boolean carriesNotes() {
     return true;

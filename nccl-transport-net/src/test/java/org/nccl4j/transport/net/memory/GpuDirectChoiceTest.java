@@ -54,6 +54,19 @@ class GpuDirectChoiceTest {
     assertNo(choose(old, Set.of(HOST, DMA_BUF), "", NEAR), "in common");
   }
 
+  /** Channels take turns with the cards, and all of their slots are one memory. */
+  @Test
+  void cardsUseWhatAllOfThemCan() {
+    GpuDirectChoice both = choose(BOTH, Set.of(HOST, CUDA, DMA_BUF), "", NEAR);
+    GpuDirectChoice peerMemory = choose(BOTH, Set.of(HOST, CUDA), "", NEAR);
+    GpuDirectChoice dmaBufs = choose(BOTH, Set.of(HOST, DMA_BUF), "", NEAR);
+    GpuDirectChoice none = choose(BOTH, Set.of(HOST), "", NEAR);
+    assertEquals(both, GpuDirectChoice.ofAll(List.of(both, both)));
+    assertEquals(List.of(CUDA), GpuDirectChoice.ofAll(List.of(both, peerMemory)).ways());
+    assertNo(GpuDirectChoice.ofAll(List.of(peerMemory, dmaBufs)), "in common");
+    assertEquals(none, GpuDirectChoice.ofAll(List.of(both, none)));
+  }
+
   @Test
   void dmaBufsCanBeForbidden() {
     assertEquals(List.of(CUDA), choose(BOTH, Set.of(HOST, CUDA, DMA_BUF), " 0 ", NEAR).ways());
