@@ -42,7 +42,6 @@ public final class CommTopology {
   private final NcclCostModel costs;
   private final ChannelTuningModel tuning;
   private final double neighbourGigabytes;
-  private final int mostNets;
 
   /** A machine before it is split into nodes, and its nodes. */
   private record Searched(Routes whole, List<MachineGraphs> domains) {}
@@ -90,11 +89,6 @@ public final class CommTopology {
     this.costs = NcclCostModel.of(comm, options.settings());
     this.tuning = ChannelTuningModel.of(comm, options.settings());
     this.neighbourGigabytes = neighbourGigabytes(this.places);
-    this.mostNets =
-        comm.shape().machines().stream()
-            .mapToInt(machine -> machine.routes().machine().nets().size())
-            .max()
-            .orElse(0);
   }
 
   private static double neighbourGigabytes(Map<Integer, Place> places) {
@@ -214,7 +208,7 @@ public final class CommTopology {
    */
   public int digest() {
     int hash = 31 * comm.nChannels() + (costs.allowsPat() ? 1 : 0);
-    hash = 31 * (31 * hash + Double.hashCode(neighbourGigabytes)) + mostNets;
+    hash = 31 * hash + Double.hashCode(neighbourGigabytes);
     for (Operation collective : Operation.collectives()) {
       for (Algorithm algorithm : Algorithm.ofNccl()) {
         for (Protocol protocol : Protocol.values()) {
@@ -253,11 +247,6 @@ public final class CommTopology {
    */
   public double neighbourGigabytes() {
     return neighbourGigabytes;
-  }
-
-  /** Returns the network cards of the machine with the most. */
-  public int mostNets() {
-    return mostNets;
   }
 
   /** Returns GB/s that the NVLinks of the GPU with the most carry one way; 0 without NVLink. */

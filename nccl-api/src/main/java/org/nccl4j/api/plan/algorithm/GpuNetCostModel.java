@@ -146,8 +146,8 @@ record GpuNetCostModel(
    * Each host's data go round the ranks of a host while those of the host before are on the way
    * along the rail: the longer of both counts, and at the end the way round the host. Where the
    * topology is known, a step takes as long as a ring's, and the rails of a host together have the
-   * rings' bandwidth between hosts, if they use all cards: a rail uses one. A rank takes in and
-   * gives out as much as in a ring, through as many channels.
+   * rings' bandwidth between hosts: channels take turns with all cards of a rank. A rank takes in
+   * and gives out as much as in a ring, through as many channels.
    */
   private double hierarchical(Operation operation, long bytes) {
     int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
@@ -171,8 +171,7 @@ record GpuNetCostModel(
             nccl.chain(operation, hops, flights, bytes),
             nccl.chain(operation, spread.hosts() * hops, 0, bytes));
     AlignedGraph ring = known.comm().of(GraphKind.RING);
-    double cards = Math.max(spread.mostRanks(), known.mostNets());
-    double network = ring.nChannels() * (double) ring.bwInter() * spread.mostRanks() / cards;
+    double network = ring.nChannels() * (double) ring.bwInter();
     double local =
         Math.min(known.neighbourGigabytes(), ofChannels().gigabytes(Algorithm.HIERARCHICAL));
     return latency + Math.max(sent / (network * 1e3), moved / (local * 1e3));
