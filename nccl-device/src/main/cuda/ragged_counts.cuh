@@ -15,19 +15,17 @@ namespace ragged {
 constexpr int kThreads = NCCL4J_RAGGED_THREADS;
 constexpr u32 kRanks = NCCL4J_RAGGED_RANKS;
 
-// Signatures of the calls in lines.
-constexpr u32 kToAllSignature = 1;
-constexpr u32 kGatherSignature = 2;
-
 // Threads that wait for lines pause after so many looks, since looks without a pause delay the stores they wait for.
 constexpr u32 kEagerLooks = 16;
 constexpr u32 kPause = 500;  // nanoseconds
 
 // failedKind, with the number of elements in failedStep: a count below 0 or above maxCount, of failedPeer for
-// failedChannel; a rank that sends more than its buffer has; a rank that receives more than maxReceived.
+// failedChannel; a rank that sends more than its buffer has; a rank that receives more than maxReceived; a count of
+// failedPeer for failedChannel in a reduce-scatter, of which rank 0 has another.
 constexpr u32 kInvalidCount = 6;
 constexpr u32 kSendsMore = 7;
 constexpr u32 kReceivesMore = 8;
+constexpr u32 kCountsDiffer = 10;
 
 struct Shared {
   u64 counts[kRanks][kRanks];  // from the first rank to the second
@@ -73,7 +71,7 @@ __device__ __forceinline__ u32 linesOf(const nccl4jRaggedArguments& a, u64 count
 class Lines {
  public:
   __device__ __forceinline__ Lines(const nccl4jRaggedArguments& a, u64 number)
-      : flags((u32)number, a.gathers ? kGatherSignature : kToAllSignature), patience_(a.comm) {}
+      : flags((u32)number, a.signature), patience_(a.comm) {}
 
   // Returns the data of a line as it was loaded, or as soon as it comes. Of no value if dead().
   __device__ __forceinline__ u64 await(uint4 v, const char* line, u32 source) {
@@ -168,14 +166,24 @@ __device__ __forceinline__ bool awaitCounts(const nccl4jRaggedArguments& a, Shar
   return !__syncthreads_or(lines.dead());
 }
 
+// True if a rank's count for a rank is not allowed.
+__device__ __forceinline__ bool isInvalid(const nccl4jRaggedArguments& a, u64 count) { return count > a.maxCount; }
+
+// True if ranks would combine parts of different lengths.
+__device__ __forceinline__ bool differs(const nccl4jRaggedArguments& a, const Shared& s, u32 source, u32 target) {
+  return a.combines && s.counts[source][target] != s.counts[0][target];
+}
+
 // Reports the first error in the counts. One thread.
 __device__ __noinline__ void refuse(const nccl4jRaggedArguments& a, const Shared& s) {
   nccl4jControl* control = (nccl4jControl*)a.comm.control;
   const int n = a.comm.nRanks;
   for (int source = 0; source < n; source++)
-    for (int target = 0; target < n; target++)
-      if (s.counts[source][target] > a.maxCount)
-        return fail(control, source, target, kInvalidCount, s.counts[source][target]);
+    for (int target = 0; target < n; target++) {
+      const u64 count = s.counts[source][target];
+      if (isInvalid(a, count)) return fail(control, source, target, kInvalidCount, count);
+      if (differs(a, s, source, target)) return fail(control, source, target, kCountsDiffer, count);
+    }
   for (int rank = 0; rank < n; rank++) {
     u64 sent = 0, received = 0;
     for (int other = 0; other < n; other++) {
@@ -192,7 +200,8 @@ __device__ __noinline__ void refuse(const nccl4jRaggedArguments& a, const Shared
 __device__ __forceinline__ bool findPlaces(const nccl4jRaggedArguments& a, Shared& s) {
   const u32 n = a.comm.nRanks, me = a.comm.rank, rank = threadIdx.x;
   bool wrong = false;
-  for (u32 i = threadIdx.x; i < n * n; i += blockDim.x) wrong |= s.counts[i / n][i % n] > a.maxCount;
+  for (u32 i = threadIdx.x; i < n * n; i += blockDim.x)
+    wrong |= isInvalid(a, s.counts[i / n][i % n]) || differs(a, s, i / n, i % n);
   u64 ahead = 0;  // received elements of the ranks in front of this thread's
   if (!__syncthreads_or(wrong)) {
     if (rank < n) {
@@ -214,8 +223,8 @@ __device__ __forceinline__ bool findPlaces(const nccl4jRaggedArguments& a, Share
       if (blockIdx.x == 0 && rank < n) {
         const u64 count = s.counts[rank][me];
         storeCount(a, a.receivedCounts, rank, count);
-        storeCount(a, a.receivedOffsets, rank, ahead);
-        if (rank == n - 1) storeCount(a, a.receivedOffsets, n, ahead + count);
+        storeCount(a, a.receivedOffsets, rank, a.combines ? 0 : ahead);
+        if (rank == n - 1) storeCount(a, a.receivedOffsets, n, a.combines ? count : ahead + count);
       }
       return true;
     }

@@ -1,5 +1,5 @@
-// Arguments of the kernel of exchanges whose counts lie in device memory. C, so that a test without nvcc can check it
-// against the Java side (class RaggedArguments).
+// Arguments of the kernels of exchanges whose counts lie in device memory. C, so that a test without nvcc can check it
+// against the Java side (classes RaggedArguments and RaggedSumArguments).
 #ifndef NCCL4J_RAGGED_LAYOUT_H
 #define NCCL4J_RAGGED_LAYOUT_H
 
@@ -7,6 +7,7 @@
 
 #define NCCL4J_RAGGED_RANKS 32  // most ranks
 #define NCCL4J_RAGGED_THREADS 512  // of a block
+#define NCCL4J_RAGGED_SUM_THREADS 256
 
 typedef struct {
   nccl4jCommunicator comm;
@@ -32,6 +33,20 @@ typedef struct {
   uint32_t wide;             // 1: counts and offsets are int64_t; 0: int32_t
   uint32_t gathers;          // 1: an all-gather
   uint32_t keepsCounts;      // 1: no rank writes into the memory of the counts
+  uint32_t combines;         // 1: the all-to-all of a reduce-scatter: all ranks have the same counts
+  uint32_t signature;        // of the call, in lines
 } nccl4jRaggedArguments;
+
+// Of the kernel that combines what the all-to-all of a reduce-scatter has brought.
+typedef struct {
+  nccl4jCommunicator comm;
+  uint64_t send;     // the copies, one behind the other
+  uint64_t recv;     // their combination; may be the first copy
+  uint64_t counted;  // address: elements of a copy
+  uint32_t wide;     // 1: that is an int64_t; 0: an int32_t
+  uint32_t values;   // numbers of an element
+  uint32_t copies;   // as many as ranks
+  uint32_t op;
+} nccl4jRaggedSumArguments;
 
 #endif

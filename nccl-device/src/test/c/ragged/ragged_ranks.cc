@@ -1,8 +1,9 @@
 // Runs exchanges of ragged.cuh for all ranks on the host, as simt.h interleaves them, each rank as far ahead of the
 // others as the kernels let it, and compares all that a rank stores with what the counts of all ranks give.
 //   ragged_ranks NAME=NUMBER...
-// Prints the calls, or the first error. With fault=1 to 4 the last call is wrong: a rank has a count that is not
-// allowed, sends more than it has, would receive more than is allowed, or is in another call.
+// Prints the calls, or the first error. With fault=1 to 5 the last call is wrong: a rank has a count that is not
+// allowed, sends more than it has, would receive more than is allowed, is in another call, or has another count for the
+// parts of a reduction.
 #include <map>
 #include <string>
 
@@ -26,10 +27,13 @@ static u64 get(const char* name) {
   return found->second;
 }
 
-enum Fault { NONE, INVALID_COUNT, SENDS_MORE, RECEIVES_MORE, OTHER_CALL };
+enum Fault { NONE, INVALID_COUNT, SENDS_MORE, RECEIVES_MORE, OTHER_CALL, COUNTS_DIFFER };
+
+// Of a reduction, as Java takes one of its type and operator.
+constexpr u32 kReduction = 0x1234;
 
 struct Call {
-  bool gathers;
+  bool gathers, combines;
   std::vector<std::vector<u64>> counts;  // from the first rank to the second
   u32 salt;
 };
@@ -70,12 +74,17 @@ static Call draw() {
   auto& random = simt::random;
   Call call;
   call.gathers = random() % 3 == 0;
+  call.combines = !call.gathers && random() % 2 == 0;
   call.salt = (u32)random();
   const u32 kind = random() % 4;
   call.counts.assign(n, std::vector<u64>(n));
   for (auto& of : call.counts) {
     const u64 same = drawCount(kind);
     for (u64& count : of) count = call.gathers ? same : drawCount(kind);
+  }
+  if (call.combines) {
+    for (u64& count : call.counts[0]) count = min(count, maxReceived / n);
+    std::fill(call.counts.begin(), call.counts.end(), call.counts[0]);
   }
   for (u32 target = 0; target < n; target++) {  // no rank may receive more than is allowed
     u64 room = maxReceived;
@@ -91,11 +100,13 @@ static Call draw() {
 // Makes the last rank's part of a call wrong.
 static void spoil(Call& call) {
   call.gathers = false;
+  call.combines = fault == COUNTS_DIFFER;
   for (auto& of : call.counts) std::fill(of.begin(), of.end(), 0);
   if (fault == INVALID_COUNT) call.counts[n - 1][0] = simt::random() % 2 ? maxCount + 1 : ~0ull;
   if (fault == SENDS_MORE) call.counts[n - 1][n - 1] = 1;
   if (fault == RECEIVES_MORE)
     for (auto& of : call.counts) of[0] = maxCount;
+  if (fault == COUNTS_DIFFER) call.counts[n - 1][1] = 1;
   if (fault == OTHER_CALL)
     for (auto& of : call.counts) of[0] = 1;
 }
@@ -134,6 +145,8 @@ static void launch(u32 me) {
   nccl4jRaggedArguments& a = rank.a;
   rank.inFault = isFault(rank.call);
   a.gathers = call.gathers != (rank.inFault && fault == OTHER_CALL && me == n - 1);
+  a.combines = call.combines;
+  a.signature = a.gathers ? 2 : a.combines ? kReduction : 1;
   const u32 numbers = a.gathers ? 1 : n;
   std::fill(received(me) - kGuard, received(me) + maxReceived * elementBytes + kGuard, kPoison);
   std::fill(rank.receivedCounts.begin(), rank.receivedCounts.end(), kPoison);
@@ -180,12 +193,13 @@ static void check(u32 me) {
   for (u32 source = 0; source < n; source++) {
     const u64 count = call.counts[source][me];
     if (getCount(rank.receivedCounts.data(), source) != count) fail("a wrong count", me);
-    if (getCount(rank.offsets.data(), source) != all) fail("a wrong offset", me);
+    if (getCount(rank.offsets.data(), source) != (call.combines ? 0 : all)) fail("a wrong offset", me);
     for (u64 i = 0; i < count * elementBytes; i++)
       if (*at++ != byteOf(call, source, me, i)) fail("a wrong element", me);
     all += count;
   }
-  if (getCount(rank.offsets.data(), n) != all) fail("a wrong number of elements", me);
+  const u64 end = call.combines ? call.counts[me][me] : all;
+  if (getCount(rank.offsets.data(), n) != end) fail("a wrong number of elements", me);
   if (!isKept(me, all * elementBytes)) fail("something around the elements", me);
   for (u64 number : rank.calls)
     if (number != rank.call + 1) fail("a wrong number of calls", me);
@@ -194,9 +208,10 @@ static void check(u32 me) {
 // After all kernels have ended by the fault of the last rank: no rank has stored an element of the wrong call.
 static void checkFault() {
   const u32 last = n - 1;
-  const u32 kinds[] = {0, ragged::kInvalidCount, ragged::kSendsMore, ragged::kReceivesMore, kOtherCall};
+  const u32 kinds[] = {0, ragged::kInvalidCount, ragged::kSendsMore, ragged::kReceivesMore, kOtherCall,
+                       ragged::kCountsDiffer};
   const u64 invalid = calls.back().counts[last][0];
-  const u64 steps[] = {0, wide ? invalid : (u64)(int)invalid, 1, n * maxCount};
+  const u64 steps[] = {0, wide ? invalid : (u64)(int)invalid, 1, n * maxCount, 0, 1};
   bool reported = false;
   for (u32 me = 0; me < n; me++) {
     const nccl4jControl& control = ranks[me].control;

@@ -33,15 +33,24 @@ struct Second {
 };
 
 constexpr int kMost = 67, kGuard = 16;
-alignas(16) static unsigned char from[kMost + kGuard], to[kMost + 2 * kGuard];
+alignas(16) static unsigned char from[2 * kMost + kGuard], to[kMost + 2 * kGuard];
 
 // True if bytes from a place on come out right, and the others stay.
-static bool isRight(int first, int count, unsigned copies) {
+// counted: their number lies in memory
+static bool isRight(int first, int count, unsigned copies, bool counted) {
   for (unsigned char& each : to) each = 0x77;
   nccl4jReductionArguments a = {};
   a.send = (unsigned long long)(from + first);
   a.recv = (unsigned long long)(to + first);
-  a.count = count;
+  const int third = count / 3;
+  const long long all = count;
+  if (counted) {
+    a.wide = count % 3 != 0;
+    a.counted = a.wide ? (unsigned long long)&all : (unsigned long long)&third;
+    a.values = a.wide ? 1 : 3;
+  } else {
+    a.count = count;
+  }
   a.copies = copies;
   nccl4j_reduction::reduce<Second, Lossy>(a);
   for (int i = 0; i < (int)sizeof to; i++) {
@@ -57,11 +66,13 @@ int main() {
   for (unsigned copies = 1; copies <= 2; copies++)
     for (int first = 0; first < 2; first++)
       for (int count = 0; count <= kMost; count++) {
-        if (!isRight(first, count, copies)) {
-          printf("%u copies of %d elements from %d on\n", copies, count, first);
-          return 1;
+        for (int counted = 0; counted < 2; counted++) {
+          if (!isRight(first, count, copies, counted)) {
+            printf("%u copies of %d elements from %d on%s\n", copies, count, first, counted ? ", counted" : "");
+            return 1;
+          }
+          compared += count;
         }
-        compared += count;
       }
   printf("%d\n", compared);
   return 0;

@@ -8,6 +8,7 @@ import org.nccl4j.api.exchange.RaggedCounts;
 import org.nccl4j.api.exchange.RaggedDelivery;
 import org.nccl4j.api.exchange.RaggedDirect;
 import org.nccl4j.api.exchange.RaggedMessages;
+import org.nccl4j.api.exchange.RaggedReduction;
 import org.nccl4j.api.exchange.RaggedResults;
 import org.nccl4j.api.exchange.RaggedSums;
 import org.nccl4j.api.group.GroupScope;
@@ -23,6 +24,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.operation.Operation;
 
@@ -41,7 +43,7 @@ import org.nccl4j.operation.Operation;
  * returns at once, and may be captured into a graph ({@link #isCapturable}); a replay reads the
  * counts anew. Elsewhere the host reads the counts, so that a call waits for what its stream was
  * given before and for the other ranks; ranks of one process then need a thread each. Calls are
- * refused in a {@link Group}. Of a reduce-scatter the host always reads the counts.
+ * refused in a {@link Group}.
  *
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
@@ -58,7 +60,6 @@ public final class RaggedExchange implements AutoCloseable {
   private final RaggedResults results;
   private final RaggedDelivery delivery;
   private final RaggedCounts counts;
-  private final RaggedSums sums;
   private boolean closed;
 
   private RaggedExchange(
@@ -74,14 +75,6 @@ public final class RaggedExchange implements AutoCloseable {
     this.results = numbers.results;
     this.counts = numbers.counts;
     this.delivery = delivery;
-    this.sums =
-        new RaggedSums(
-            config.sizes(state.nRanks()),
-            state.rank(),
-            checks,
-            counts,
-            results,
-            new VectorCollectives(comm)::reduceScatterV);
     state.exchangeOpened();
   }
 
@@ -133,18 +126,13 @@ public final class RaggedExchange implements AutoCloseable {
     try {
       offer = agreement.reach(offer, lack);
       offer.tell(state, CREATION);
+      RaggedSums sums =
+          new RaggedSums(
+              of, state.rank(), checks, numbers.counts, numbers.results, reductions(comm));
       RaggedDelivery delivery =
           offer.hasKernels()
-              ? RaggedDirect.create(state, of, offer.form(), target, numbers.results)
-              : RaggedMessages.create(
-                  state,
-                  dispatcher,
-                  of,
-                  agreement,
-                  checks,
-                  target,
-                  numbers.counts,
-                  numbers.results);
+              ? RaggedDirect.create(state, dispatcher, offer.form(), target, sums)
+              : RaggedMessages.create(state, dispatcher, of, agreement, checks, target, sums);
       return new RaggedExchange(comm, sizes, target, numbers, delivery);
     } catch (RuntimeException e) {
       if (numbers != null) {
@@ -152,6 +140,18 @@ public final class RaggedExchange implements AutoCloseable {
       }
       throw e;
     }
+  }
+
+  /** Reduce-scatters with counts from the host. */
+  private static RaggedSums.Reduction reductions(Communicator comm) {
+    VectorCollectives collectives = new VectorCollectives(comm);
+    return (send, recv, counts, how, stream) -> {
+      if (how.operator() == null) {
+        collectives.reduceScatterV(send, recv, counts, how.type(), how.op(), stream);
+      } else {
+        collectives.reduceScatterV(send, recv, counts, how.type(), how.operator(), stream);
+      }
+    };
   }
 
   private static Numbers numbers(
@@ -197,10 +197,19 @@ public final class RaggedExchange implements AutoCloseable {
 
   /**
    * True if calls are kernels, which return at once and may be captured into a graph; the same on
-   * all ranks. {@link #reduceScatter} never is.
+   * all ranks. Of {@link #reduceScatter} see {@link #isReduceScatterCapturable}.
    */
   public boolean isCapturable() {
     return delivery.isCapturable();
+  }
+
+  /**
+   * True if a {@link #reduceScatter} by an operator of RedOp or by a function of the user is
+   * kernels too: {@link #isCapturable()}, and maxReceived is at least maxCount times the number of
+   * ranks, so that the parts of all ranks have room in {@link #received}. The same on all ranks.
+   */
+  public boolean isReduceScatterCapturable() {
+    return delivery.combines(new RaggedReduction(DataType.FLOAT32, RedOp.SUM, null));
   }
 
   /** The sizes. */
@@ -276,35 +285,63 @@ public final class RaggedExchange implements AutoCloseable {
    * an all-gather may take the first of them; {@link #receivedOffsets} has a zero for each rank,
    * and behind them that number.
    *
-   * <p>As {@link Communicator#reduceScatterV}, which it calls once the host has read the counts: so
-   * the call waits for what its stream was given before, and for the other ranks, on GPUs too, and
-   * cannot be captured. Ranks of one process need a thread each.
+   * <p>If {@link #isReduceScatterCapturable}, it is two kernels, which combine the parts in the
+   * order of the ranks and round once, so all ranks would get the same bits. What was behind the
+   * result in {@link #received} is overwritten.
+   *
+   * <p>Else it is as {@link Communicator#reduceScatterV}, which it calls once the host has read the
+   * counts: so the call waits for what its stream was given before, and for the other ranks, on
+   * GPUs too, and cannot be captured. Ranks of one process need a thread each.
    *
    * @param send the parts by target rank, without gaps; not of {@link #received}
    * @param counts [nRanks] of the counts' type: elements of each rank's part, 0 to maxCount, the
    *     same on all ranks
    * @param type of the numbers that elements consist of
    * @throws InvalidArgumentException as {@link #allToAll}, and for elements that are no whole
-   *     numbers of the type; on all ranks, for a count that is not allowed or not the same on all
-   *     ranks, for more elements than the send buffer has, and for a part of more than maxReceived;
-   *     then nothing changes
-   * @throws InvalidUsageException after close, in a group, and while the stream is captured; on all
-   *     ranks, for another type or operator
+   *     numbers of the type, and on a GPU for {@link #received} that is not aligned to the type; on
+   *     all ranks, for a count that is not allowed or not the same on all ranks, for more elements
+   *     than the send buffer has, and for a part of more than maxReceived. For these a kernel fails
+   *     the communicator; elsewhere nothing changes
+   * @throws InvalidUsageException after close, in a group, and while the stream is captured unless
+   *     {@link #isReduceScatterCapturable}; on all ranks, for another type or operator
    */
   public void reduceScatter(
       DeviceMemory send, DeviceMemory counts, DataType type, RedOp op, DeviceStream stream) {
     Arguments.notNull(type, "type");
     Arguments.notNull(op, "op");
-    check(RaggedSums.NAME, /* capturable= */ false, send, counts, state.nRanks(), stream);
-    if (config.elementBytes() % type.bytes() != 0) {
-      throw checks.wrong(
-          RaggedSums.NAME,
-          ErrorId.TYPE,
-          "elements of %d bytes do not consist of whole numbers of %s"
-              .formatted(config.elementBytes(), type.label()),
-          "create the exchange with elements of a multiple of %d bytes".formatted(type.bytes()));
-    }
-    sums.reduceScatter(send, counts, received(), type, op, stream);
+    reduce(send, counts, new RaggedReduction(type, op, null), stream);
+  }
+
+  /**
+   * The same with an operator of yours. A function for GPUs is compiled by the first call, unless
+   * {@link Communicator#prepare(org.nccl4j.operation.Operation, long, DataType, ReductionOperator)}
+   * has compiled it for another one; a pre-multiplied sum always takes counts from the host.
+   *
+   * @param send the parts by target rank, without gaps; not of {@link #received}
+   * @param counts as above; of structs the elements of the exchange count, not their bytes
+   * @param type of the numbers that elements consist of; UINT8 for structs
+   * @param operator the same on all ranks
+   * @throws InvalidArgumentException as above, and for an operator of another type
+   * @throws InvalidUsageException as above, and for an operator without a function for this device
+   */
+  public void reduceScatter(
+      DeviceMemory send,
+      DeviceMemory counts,
+      DataType type,
+      ReductionOperator operator,
+      DeviceStream stream) {
+    Arguments.notNull(type, "type");
+    Arguments.notNull(operator, "operator");
+    reduce(send, counts, new RaggedReduction(type, null, operator), stream);
+  }
+
+  private void reduce(
+      DeviceMemory send, DeviceMemory counts, RaggedReduction how, DeviceStream stream) {
+    String what = Operation.RAGGED_REDUCE_SCATTER.method();
+    check(what, delivery.combines(how), send, counts, state.nRanks(), stream);
+    how.check(checks, what, config.elementBytes());
+    checks.memory(what, "the memory of the received elements", received(), 0, how.alignment());
+    delivery.reduceScatter(send, counts, how, stream);
   }
 
   private void check(

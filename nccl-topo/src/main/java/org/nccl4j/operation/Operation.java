@@ -50,7 +50,10 @@ public enum Operation {
   /** Elements of each rank to each, by counts in device memory. */
   RAGGED_ALL_TO_ALL("RaggedAllToAll", "ragged_all_to_all", Kind.RAGGED, Parts.NONE, Parts.NONE),
   /** Elements of each rank to all, by counts in device memory. */
-  RAGGED_ALL_GATHER("RaggedAllGather", "ragged_all_gather", Kind.RAGGED, Parts.NONE, Parts.NONE);
+  RAGGED_ALL_GATHER("RaggedAllGather", "ragged_all_gather", Kind.RAGGED, Parts.NONE, Parts.NONE),
+  /** All ranks' data combined, a part to each, by counts in device memory. */
+  RAGGED_REDUCE_SCATTER(
+      "RaggedReduceScatter", "ragged_reduce_scatter", Kind.RAGGED, Parts.NONE, Parts.NONE);
 
   private static final List<Operation> COLLECTIVES = those(Kind.COLLECTIVE);
   private static final List<Operation> OF_ALL_RANKS = those(Kind.COLLECTIVE, Kind.EXCHANGE);

@@ -62,6 +62,21 @@ final class LaunchTurn implements AutoCloseable {
     launcher.tell(operation.key(), elements, type, 0, stream);
   }
 
+  /** Launches a call that combines, in the same memory, what it has received. */
+  void combining(
+      Operation operation,
+      KernelPlan exchange,
+      DeviceMemory send,
+      KernelPlan combination,
+      DeviceMemory received,
+      DeviceStream stream) {
+    launcher.launching(2);
+    next(operation, exchange, send, null, stream);
+    launcher.launchOther(
+        combination, received, received, stream, shape(operation, RECEIVES), elements);
+    launcher.tell(operation.key(), elements, type, 0, stream);
+  }
+
   /** Launches a further part of a call. */
   void next(
       Operation operation,

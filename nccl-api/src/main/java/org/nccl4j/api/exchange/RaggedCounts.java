@@ -189,13 +189,8 @@ public final class RaggedCounts implements AutoCloseable {
       throw new InvalidUsageException(
           ErrorId.CALLS_DIFFER,
           where
-              + "rank %d reduces %s (%s), and this rank %s (%s)"
-                  .formatted(
-                      rank,
-                      CallShape.type(shape).label(),
-                      CallShape.op(shape).label(),
-                      CallShape.type(reduction).label(),
-                      CallShape.op(reduction).label()),
+              + "rank %d reduces %s, and this rank %s"
+                  .formatted(rank, RaggedReduction.text(shape), RaggedReduction.text(reduction)),
           "pass the same type and operator on all ranks");
     }
   }

@@ -28,6 +28,17 @@ public interface RaggedDelivery extends AutoCloseable {
    */
   void allGather(DeviceMemory send, DeviceMemory count, DeviceStream stream);
 
+  /** True if {@link #reduceScatter} with such a reduction is only put into its stream. */
+  boolean combines(RaggedReduction how);
+
+  /**
+   * Combines the parts of all ranks, and receives this rank's.
+   *
+   * @param counts elements of each rank's part
+   */
+  void reduceScatter(
+      DeviceMemory send, DeviceMemory counts, RaggedReduction how, DeviceStream stream);
+
   /** Frees its memory. */
   @Override
   void close();

@@ -2,6 +2,7 @@ package org.nccl4j.api.exchange;
 
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.plan.LastUsedPlans;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.KernelMemory.Bytes;
@@ -24,6 +25,8 @@ import org.nccl4j.operation.Operation;
  * the counts: records and hooks have the most bytes for one rank.
  */
 public final class RaggedDirect implements RaggedDelivery {
+  private static final int MOST_COMBINATIONS = 64;
+
   private final CommunicatorState state;
   private final KernelCommunicator kernels;
   private final int elementBytes;
@@ -36,14 +39,29 @@ public final class RaggedDirect implements RaggedDelivery {
   private final LaunchTurn launches;
   private final RaggedKernels.Plan plan;
 
+  /** For reductions that no kernel makes. */
+  private final RaggedSums sums;
+
+  private final OperationDispatcher dispatcher;
+  private final RaggedKernels.Memory all;
+
+  /** Plans of the second kernel of a reduce-scatter. */
+  private final LastUsedPlans<RaggedKernels.Combination> combinations =
+      new LastUsedPlans<>(MOST_COMBINATIONS);
+
   private RaggedDirect(
       CommunicatorState state,
-      RaggedKernels.Sizes sizes,
+      OperationDispatcher dispatcher,
+      RaggedSums sums,
       Form form,
       KernelMemory memory,
       RegisteredWindow window,
       RaggedKernels.Memory all) {
+    RaggedKernels.Sizes sizes = sums.sizes();
     this.state = state;
+    this.dispatcher = dispatcher;
+    this.sums = sums;
+    this.all = all;
     this.kernels = state.kernels();
     this.elementBytes = sizes.elementBytes();
     this.memory = memory;
@@ -77,14 +95,17 @@ public final class RaggedDirect implements RaggedDelivery {
    *
    * @param form of the kernel, the same on all ranks
    * @param target the user's window for the received elements; null for memory of the exchange
+   * @param sums whose results the caller closes
    * @throws NcclException on all ranks, if one of them lacks memory or cannot map another's
    */
   public static RaggedDirect create(
       CommunicatorState state,
-      RaggedKernels.Sizes sizes,
+      OperationDispatcher dispatcher,
       Form form,
       RegisteredWindow target,
-      RaggedResults results) {
+      RaggedSums sums) {
+    RaggedKernels.Sizes sizes = sums.sizes();
+    RaggedResults results = sums.results();
     RaggedKernels kernels = state.kernels().raggedKernels().orElseThrow();
     long control = kernels.controlBytes(sizes, form);
     long shared = control + (target == null ? sizes.receivedBytes() : 0);
@@ -106,7 +127,7 @@ public final class RaggedDirect implements RaggedDelivery {
               results.counts(),
               results.offsets());
       RegisteredWindow window = target == null ? memory.window() : target;
-      return new RaggedDirect(state, sizes, form, memory, window, all);
+      return new RaggedDirect(state, dispatcher, sums, form, memory, window, all);
     } catch (RuntimeException e) {
       memory.close();
       throw e;
@@ -154,6 +175,60 @@ public final class RaggedDirect implements RaggedDelivery {
     }
   }
 
+  /** True if there is room for the copies of all ranks, and nothing that the kernels do not do. */
+  @Override
+  public boolean combines(RaggedReduction how) {
+    RaggedKernels.Sizes sizes = sums.sizes();
+    return sizes.maxCount() <= sizes.maxReceived() / sizes.nRanks()
+        && how.combinesCopies()
+        && !dispatcher.isQuantised(how.shape(state.device().kind()));
+  }
+
+  /**
+   * The received elements have room for the copies of all ranks, which a second kernel combines.
+   */
+  @Override
+  public void reduceScatter(
+      DeviceMemory send, DeviceMemory counts, RaggedReduction how, DeviceStream stream) {
+    if (!combines(how)) {
+      sums.reduceScatter(send, counts, received, how, stream);
+      return;
+    }
+    long room = send.size() / elementBytes;
+    Leases.begin(counts, null); // as above
+    try (LaunchTurn turn = launches.enter()) {
+      KernelPlan combination = combination(how);
+      window.use(kernels.nextLaunch() + 1); // the second launch
+      turn.combining(
+          Operation.RAGGED_REDUCE_SCATTER,
+          plan.scatter(counts, room, how.signature(state.device().kind())),
+          send,
+          combination,
+          received,
+          stream);
+    } finally {
+      Leases.end(counts, null);
+    }
+  }
+
+  /** Compiles and loads what the reduction needs, before a kernel waits for another rank. */
+  private KernelPlan combination(RaggedReduction how) {
+    RaggedKernels.Combination key =
+        new RaggedKernels.Combination(
+            how.type(), how.op(), how.operator(), dispatcher.planner().mostLocalBlocks());
+    KernelPlan known = combinations.get(key);
+    if (known == null) {
+      known = kernels.raggedKernels().orElseThrow().prepare(sums.sizes(), all, key);
+      combinations.put(key, known);
+    }
+    return known;
+  }
+
+  private void discardPlans() {
+    plan.discard();
+    combinations.values().forEach(KernelPlan::discard);
+  }
+
   /** A closed communicator has freed the window and the plan. */
   @Override
   public void close() {
@@ -162,7 +237,7 @@ public final class RaggedDirect implements RaggedDelivery {
       memory.own().close();
       return;
     }
-    launches.discard(plan::discard);
+    launches.discard(this::discardPlans);
     memory.close();
   }
 }

@@ -23,29 +23,30 @@ public final class RaggedMessages implements RaggedDelivery {
   private final RaggedResults results;
   private final DeviceMemory received;
   private final RaggedCounts counts;
+  private final RaggedSums sums;
 
   private RaggedMessages(
       CommunicatorState state,
       OperationDispatcher dispatcher,
       RaggedKernels.Sizes sizes,
       ExchangeChecks checks,
-      RaggedCounts counts,
-      RaggedResults results,
+      RaggedSums sums,
       DeviceMemory received) {
     transfers = new Transfers(dispatcher);
     this.sizes = sizes;
     this.checks = checks;
     this.rank = state.rank();
-    this.results = results;
+    this.results = sums.results();
     this.received = received;
-    this.counts = counts;
+    this.counts = sums.counts();
+    this.sums = sums;
   }
 
   /**
    * Prepares what is needed besides the results, together with all other ranks.
    *
    * @param target the user's window for the received elements; null for memory of the exchange
-   * @param counts closed by the caller, as the results
+   * @param sums whose counts and results the caller closes
    * @throws NcclException on all ranks, if one of them lacks memory
    */
   public static RaggedMessages create(
@@ -55,8 +56,7 @@ public final class RaggedMessages implements RaggedDelivery {
       ExchangeAgreement agreement,
       ExchangeChecks checks,
       RegisteredWindow target,
-      RaggedCounts counts,
-      RaggedResults results) {
+      RaggedSums sums) {
     DeviceMemory received = null;
     NcclException lack = null;
     try {
@@ -75,7 +75,7 @@ public final class RaggedMessages implements RaggedDelivery {
       }
       throw e;
     }
-    return new RaggedMessages(state, dispatcher, sizes, checks, counts, results, received);
+    return new RaggedMessages(state, dispatcher, sizes, checks, sums, received);
   }
 
   @Override
@@ -117,6 +117,17 @@ public final class RaggedMessages implements RaggedDelivery {
             transfers.receive(part(received, first, counts.count(from, rank)), from, stream);
           }
         });
+  }
+
+  @Override
+  public boolean combines(RaggedReduction how) {
+    return false;
+  }
+
+  @Override
+  public void reduceScatter(
+      DeviceMemory send, DeviceMemory given, RaggedReduction how, DeviceStream stream) {
+    sums.reduceScatter(send, given, received, how, stream);
   }
 
   private DeviceMemory part(DeviceMemory memory, long first, long count) {

@@ -1,17 +1,14 @@
 package org.nccl4j.api.exchange;
 
 import java.util.stream.IntStream;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.operation.Operation;
 
 /**
- * Reduce-scatter by counts in device memory: the host reads the counts, gets those of all ranks,
- * and calls the reduce-scatter with counts from the host.
+ * Reduce-scatter by counts in device memory where no kernel takes them: the host reads the counts,
+ * gets those of all ranks, and calls the reduce-scatter with counts from the host.
  *
  * @param reduction that one
  */
@@ -22,9 +19,6 @@ public record RaggedSums(
     RaggedCounts counts,
     RaggedResults results,
     Reduction reduction) {
-  /** The name of the call, for errors. */
-  public static final String NAME = "raggedReduceScatter";
-
   /** A reduce-scatter with counts from the host. */
   public interface Reduction {
     /**
@@ -36,13 +30,12 @@ public record RaggedSums(
         DeviceMemory send,
         DeviceMemory recv,
         long[] counts,
-        DataType type,
-        RedOp op,
+        RaggedReduction how,
         DeviceStream stream);
   }
 
   /**
-   * Adds the parts of all ranks. The caller has checked the arguments.
+   * Combines the parts of all ranks. The caller has checked the arguments.
    *
    * @param given elements of each rank's part, in device memory
    * @param received gets this rank's part of the sums
@@ -51,23 +44,22 @@ public record RaggedSums(
       DeviceMemory send,
       DeviceMemory given,
       DeviceMemory received,
-      DataType type,
-      RedOp op,
+      RaggedReduction how,
       DeviceStream stream) {
     counts.exchange(
-        checks.where(NAME),
+        checks.where(Operation.RAGGED_REDUCE_SCATTER.method()),
         RaggedCounts.Call.REDUCE_SCATTER,
-        CallShape.of(Operation.REDUCE_SCATTER, type, op, 0),
+        how.shape(send.device().kind()),
         given,
         send.size() / sizes.elementBytes(),
         stream);
     long mine = counts.count(rank, rank);
     results.write(sizes, peer -> mine, peer -> peer < sizes.nRanks() ? 0 : mine);
-    long values = sizes.elementBytes() / type.bytes();
+    long values = sizes.elementBytes() / how.type().bytes();
     long[] ofRanks =
         IntStream.range(0, sizes.nRanks())
             .mapToLong(target -> counts.count(rank, target) * values)
             .toArray();
-    reduction.call(send, received, ofRanks, type, op, stream);
+    reduction.call(send, received, ofRanks, how, stream);
   }
 }

@@ -376,8 +376,9 @@ public final class OperationDispatcher {
     }
   }
 
+  /** True if such a call travels quantised. */
   @HotPath
-  private boolean isQuantised(long shape) {
+  public boolean isQuantised(long shape) {
     return quantised != null && QuantisedSums.takes(shape);
   }
 

@@ -5,11 +5,16 @@ import java.util.Map;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /** The plans that were used last. A plan beyond the most that are kept is discarded. */
-final class LastUsedPlans<K> extends LinkedHashMap<K, KernelPlan> {
+public final class LastUsedPlans<K> extends LinkedHashMap<K, KernelPlan> {
   private static final long serialVersionUID = 1L;
   private final int most;
 
-  LastUsedPlans(int most) {
+  /**
+   * No plans.
+   *
+   * @param most that are kept
+   */
+  public LastUsedPlans(int most) {
     super(16, 0.75f, /* accessOrder= */ true);
     this.most = most;
   }

@@ -127,6 +127,7 @@ public final class RankTraffic {
       case REDUCE, SEND, PUT_SIGNAL -> to[root] += whole;
       case DISPATCH, COMBINE -> all(root == 0 ? whole / nRanks : 0, to);
       case RAGGED_ALL_TO_ALL, RAGGED_ALL_GATHER -> all(whole, to);
+      case RAGGED_REDUCE_SCATTER -> all(root == 0 ? whole : 0, to);
       case GATHER -> to[root] += whole / nRanks;
       default -> {
         // The sizes of others are not known.

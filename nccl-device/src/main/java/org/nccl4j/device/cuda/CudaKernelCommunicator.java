@@ -96,8 +96,8 @@ final class CudaKernelCommunicator
           + " received, and a result with a row for each token; then create the communicator anew";
 
   private static final String RAGGED_COUNTS =
-      "pass counts that the exchange's sizes allow and the send buffer has, or create the exchange"
-          + " with larger sizes; first create the communicator anew";
+      "pass counts that the exchange's sizes allow and the send buffer has, to a reduce-scatter the"
+          + " same on all ranks, or create the exchange with larger sizes; first create the communicator anew";
 
   private final CudaDevice device;
   private final Gpu gpu;

@@ -41,7 +41,7 @@ public final class CallText {
       case PUT_SIGNAL -> "put of %d %s to rank %d".formatted(count, type.label(), root);
       case SIGNAL -> "signal to rank %d".formatted(root);
       case WAIT_SIGNAL -> "wait for a signal of rank %d".formatted(root);
-      case RAGGED_ALL_TO_ALL, RAGGED_ALL_GATHER ->
+      case RAGGED_ALL_TO_ALL, RAGGED_ALL_GATHER, RAGGED_REDUCE_SCATTER ->
           "%s of up to %d %s to each rank".formatted(operation.key(), count, type.label());
       case ALL_GATHER,
           ALL_TO_ALL,

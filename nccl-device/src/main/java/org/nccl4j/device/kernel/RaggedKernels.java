@@ -1,6 +1,9 @@
 package org.nccl4j.device.kernel;
 
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -50,6 +53,23 @@ public interface RaggedKernels {
       DeviceMemory offsets) {}
 
   /**
+   * The way in which the copies of a reduce-scatter's part are combined.
+   *
+   * @param type of the numbers; UINT8 for structs
+   * @param op null for a function of the user
+   * @param function null for an operator of RedOp
+   * @param mostBlocks that the kernel may have on a GPU; 0 for no limit
+   */
+  record Combination(DataType type, RedOp op, ReductionOperator function, int mostBlocks) {
+    /** Bytes that are combined at once: of a number, or of a struct. */
+    public int valueBytes() {
+      return function == null || function.elementBytes() == 0
+          ? type.bytes()
+          : function.elementBytes();
+    }
+  }
+
+  /**
    * Loads the kernels, and returns the blocks of the least time that this device has room for at
    * once; 0 if it has no kernels for the sizes.
    */
@@ -72,6 +92,16 @@ public interface RaggedKernels {
   Plan prepare(Sizes sizes, Form form, Memory memory);
 
   /**
+   * Prepares the kernel that combines the copies of this rank's part, which {@link Plan#scatter}
+   * has brought, in the order of the ranks. Send and receive buffer of its launch are the received
+   * elements. A user's function is compiled and loaded then.
+   *
+   * @throws org.nccl4j.device.InvalidUsageException if this device has no arithmetic of the type,
+   *     or the function does not compile
+   */
+  KernelPlan prepare(Sizes sizes, Memory memory, Combination how);
+
+  /**
    * The plan of an exchange. What a method returns is launched before the next is called. By the
    * thread that prepares and launches.
    */
@@ -91,6 +121,16 @@ public interface RaggedKernels {
      * @param room elements of the send buffer
      */
     KernelPlan allGather(DeviceMemory count, long room);
+
+    /**
+     * The all-to-all of a reduce-scatter: it brings the copies of this rank's part. They lie in the
+     * order of the ranks, one behind the other. All ranks must have the same counts.
+     *
+     * @param counts [nRanks]: elements of each rank's part
+     * @param room elements of the send buffer
+     * @param signature of the call, as {@link CallSignature} makes it
+     */
+    KernelPlan scatter(DeviceMemory counts, long room, int signature);
 
     /** Gives back what the plan holds outside the heap. */
     void discard();

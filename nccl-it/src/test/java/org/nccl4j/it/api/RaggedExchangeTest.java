@@ -18,6 +18,7 @@ import org.nccl4j.api.Group;
 import org.nccl4j.api.RaggedConfig;
 import org.nccl4j.api.RaggedExchange;
 import org.nccl4j.api.Window;
+import org.nccl4j.device.CudaFunctor;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -25,6 +26,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 
 /** All-to-all, all-gather and reduce-scatter by counts in device memory, on the host device. */
 @Timeout(600)
@@ -331,6 +333,112 @@ class RaggedExchangeTest {
     }
   }
 
+  /** Of 4 bytes: the first two of an element, in the order of the ranks. */
+  private static final ReductionOperator FIRST_PAIR =
+      ReductionOperator.functionOfStructs("first and last", 4)
+          .onHost(
+              (a, b, target, count, type) -> {
+                for (int i = 0; i < 4 * count; i += 4) {
+                  target.putShort(i, a.getShort(i)).putShort(i + 2, b.getShort(i + 2));
+                }
+              })
+          .notCommutative()
+          .build();
+
+  /** Elements of two structs each; of the ranks' structs the first half of one, then another. */
+  @Test
+  void structsInTheOrderOfTheRanks() throws Exception {
+    for (String hosts : new String[] {"aaa", "aba"}) {
+      try (Ranks ranks = Ranks.onHosts(hosts, CommunicatorConfig.defaults())) {
+        ranks.run(
+            (comm, stream) -> {
+              try (RaggedExchange exchange = comm.createRaggedExchange(sizes(8, 10, 10));
+                  DeviceMemory send = Devices.host().allocate(8 * 12);
+                  DeviceMemory counts = longs(3, 4, 5)) {
+                ByteBuffer parts = ByteBuffer.allocate(96).order(ByteOrder.nativeOrder());
+                while (parts.hasRemaining()) {
+                  parts.putShort((short) (1000 * (comm.rank() + 1) + parts.position() / 2));
+                }
+                send.write(0, parts.flip());
+                exchange.reduceScatter(send, counts, DataType.UINT8, FIRST_PAIR, stream);
+                stream.synchronize();
+                int first = new int[] {0, 3, 7}[comm.rank()] * 4;
+                int numbers = 4 * (3 + comm.rank());
+                ByteBuffer read = ByteBuffer.allocate(2 * numbers).order(ByteOrder.nativeOrder());
+                exchange.received().slice(0, 2L * numbers).read(0, read);
+                for (int i = 0; i < numbers; i++) {
+                  int source = i % 2 == 0 ? 1000 : 3000;
+                  assertEquals(source + first + i, read.getShort(2 * i), hosts + ", " + i);
+                }
+              }
+            });
+      }
+    }
+  }
+
+  @Test
+  void scalarsOfPreMultipliedSums() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            DataType type = DataType.INT64;
+            try (RaggedExchange exchange = comm.createRaggedExchange(sizes(8, 4, 8));
+                DeviceMemory send = longs(1, 2, 3);
+                DeviceMemory counts = longs(1, 2)) {
+              ReductionOperator scaled = ReductionOperator.preMulSum(type, comm.rank() + 2L);
+              exchange.reduceScatter(send, counts, type, scaled, stream);
+              stream.synchronize();
+              assertEquals(comm.rank() == 0 ? 5 : 10, longs(exchange.received())[0]);
+            }
+          });
+    }
+  }
+
+  /** A refusal changes nothing. */
+  @Test
+  void operatorsThatAreNotAllowedAreRefused() throws Exception {
+    DataType type = DataType.FLOAT32;
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            try (RaggedExchange exchange = comm.createRaggedExchange(sizes(6, 4, 8));
+                RaggedExchange numbers = comm.createRaggedExchange(sizes(4, 4, 8));
+                DeviceMemory send = Devices.host().allocate(36);
+                DeviceMemory counts = longs(1, 2)) {
+              assertFalse(exchange.isReduceScatterCapturable());
+              refused(
+                  "elements of 6 bytes do not consist of whole structs of 4",
+                  () -> exchange.reduceScatter(send, counts, DataType.UINT8, FIRST_PAIR, stream));
+              refused(
+                  "was created for uint8, but the elements are float",
+                  () -> numbers.reduceScatter(send, counts, type, FIRST_PAIR, stream));
+              ReductionOperator none = null;
+              refused("operator", () -> numbers.reduceScatter(send, counts, type, none, stream));
+              ReductionOperator sum =
+                  ReductionOperator.function("of rank " + rank, type)
+                      .onHost((a, b, target, count, of) -> {})
+                      .build();
+              NcclException differ =
+                  refused(
+                      "rank %d reduces float (function ".formatted(1 - rank),
+                      () -> numbers.reduceScatter(send, counts, type, sum, stream));
+              assertEquals(ErrorId.CALLS_DIFFER, differ.id());
+              ReductionOperator gpus =
+                  ReductionOperator.function("of GPUs", type)
+                      .onCuda(CudaFunctor.ofSource("None", "struct None {};"))
+                      .build();
+              refused(
+                  "has no reduction 'of GPUs'",
+                  () -> numbers.reduceScatter(send, counts, type, gpus, stream));
+              numbers.reduceScatter(send, counts, type, RedOp.SUM, stream);
+              stream.synchronize();
+              assertEquals(1L + rank, longs(numbers.receivedCounts())[0]);
+            }
+          });
+    }
+  }
+
   /** A refusal changes nothing. */
   @Test
   void sumsThatAreNotAllowedAreAnErrorOfAllRanks() throws Exception {
@@ -364,7 +472,7 @@ class RaggedExchangeTest {
                   "elements of 4 bytes do not consist of whole numbers of double",
                   () -> exchange.reduceScatter(send, counts, DataType.FLOAT64, sum, stream));
               refused("type", () -> exchange.reduceScatter(send, counts, null, sum, stream));
-              refused("op", () -> exchange.reduceScatter(send, counts, type, null, stream));
+              refused("op", () -> exchange.reduceScatter(send, counts, type, (RedOp) null, stream));
               refused(
                   "counts has 16 bytes of 24",
                   () -> exchange.reduceScatter(send, counts.slice(0, 16), type, sum, stream));

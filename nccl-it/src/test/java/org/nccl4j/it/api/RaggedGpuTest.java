@@ -22,8 +22,11 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.operation.Operation;
 
 /**
  * All-to-all, all-gather and reduce-scatter by counts in device memory, on all GPUs. Needs GPUs.
@@ -302,7 +305,110 @@ class RaggedGpuTest {
     }
   }
 
-  /** By the kernels of reduce-scatter and reduce; the host reads the counts. */
+  /** A graph has a sum of rows and a function of the user; each replay has other counts. */
+  @Test
+  void sumsInAGraph() throws Exception {
+    try (Ranks ranks = ranks()) {
+      int n = ranks.communicators.size();
+      ranks.run(
+          (comm, own) -> {
+            CudaStream stream = (CudaStream) own;
+            Device device = comm.device();
+            ReductionOperator greatest = RaggedReductions.greatest(DataType.INT32);
+            comm.prepare(Operation.REDUCE_SCATTER, 100, DataType.INT32, greatest);
+            try (RaggedExchange sums = comm.createRaggedExchange(sizes(8, 5000, n * 5000L));
+                RaggedExchange most = comm.createRaggedExchange(sizes(8, 5000, n * 5000L));
+                DeviceMemory send = device.allocate(8L * n * 5000);
+                DeviceMemory counts = device.allocate(8L * n)) {
+              assertTrue(sums.isReduceScatterCapturable());
+              ByteBuffer numbers = ByteBuffer.allocate(8 * n * 5000).order(ByteOrder.nativeOrder());
+              for (int i = 0; i < 2 * n * 5000; i++) {
+                numbers.putInt(i * 3 + comm.rank() * (i % 2 == 0 ? 7 : -7));
+              }
+              send.write(0, numbers.flip());
+              stream.beginCapture();
+              sums.reduceScatter(send, counts, DataType.INT32, RedOp.SUM, stream);
+              most.reduceScatter(send, counts, DataType.INT32, greatest, stream);
+              try (CudaGraph graph = stream.endCapture()) {
+                for (int replay = 0; replay < 20; replay++) {
+                  checkSums(comm.rank(), n, replay, counts, () -> run(graph, stream), sums, most);
+                }
+              }
+            }
+          });
+    }
+  }
+
+  private static void run(CudaGraph graph, CudaStream stream) {
+    graph.launch(stream);
+    stream.synchronize();
+  }
+
+  private static void checkSums(
+      int me,
+      int n,
+      int replay,
+      DeviceMemory counts,
+      Runnable call,
+      RaggedExchange sums,
+      RaggedExchange most) {
+    ByteBuffer drawn = ByteBuffer.allocate(8 * n).order(ByteOrder.nativeOrder());
+    int before = 0;
+    for (int rank = 0; rank < n; rank++) {
+      int count = count(replay, 0, rank, 5000);
+      drawn.putLong(count);
+      before += rank < me ? count : 0;
+    }
+    counts.write(0, drawn.flip());
+    call.run();
+    int mine = (int) drawn.getLong(8 * me);
+    int all = n * (n - 1) / 2;
+    ByteBuffer sum = ByteBuffer.allocate(8 * mine).order(ByteOrder.nativeOrder());
+    ByteBuffer greatest = ByteBuffer.allocate(8 * mine).order(ByteOrder.nativeOrder());
+    sums.received().slice(0, 8L * mine).read(0, sum);
+    most.received().slice(0, 8L * mine).read(0, greatest);
+    for (int i = 0; i < 2 * mine; i++) {
+      int at = 2 * before + i;
+      assertEquals(n * at * 3 + all * (at % 2 == 0 ? 7 : -7), sum.getInt(4 * i), "sum " + i);
+      assertEquals(at * 3 + (at % 2 == 0 ? 7 * (n - 1) : 0), greatest.getInt(4 * i), "most " + i);
+    }
+  }
+
+  /** A part's length on one rank is another on the others: no rank combines anything. */
+  @Test
+  void countsThatDifferAreAnErrorOfAllRanks() throws Exception {
+    assumeTrue(Devices.cuda().list().size() > 1, "needs 2 GPUs");
+    try (Ranks ranks = ranks()) {
+      int n = ranks.communicators.size();
+      ranks.run(
+          (comm, stream) -> {
+            ByteBuffer numbers = ByteBuffer.allocate(8 * n).order(ByteOrder.nativeOrder());
+            numbers.putLong(0, comm.rank() == 1 ? 3 : 2);
+            try (RaggedExchange exchange = comm.createRaggedExchange(sizes(4, 10, 10L * n));
+                DeviceMemory send = comm.device().allocate(400);
+                DeviceMemory counts = comm.device().allocate(8L * n)) {
+              counts.write(0, numbers);
+              NcclException e =
+                  assertThrows(
+                      NcclException.class,
+                      () -> {
+                        exchange.reduceScatter(send, counts, DataType.FLOAT32, RedOp.SUM, stream);
+                        stream.synchronize();
+                        comm.asyncError()
+                            .ifPresent(
+                                failed -> {
+                                  throw failed;
+                                });
+                      });
+              assertTrue(
+                  e.getMessage().contains("rank 1 has the count 3 for rank 0, and rank 0 another"),
+                  e.getMessage());
+            }
+          });
+    }
+  }
+
+  /** By two kernels between windows. */
   @Test
   void sumsOfAllTypes() throws Exception {
     System.out.println("seed " + SEED);

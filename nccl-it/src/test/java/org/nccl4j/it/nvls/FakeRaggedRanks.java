@@ -84,10 +84,27 @@ final class FakeRaggedRanks {
         stream.synchronize();
       }
       refuseCapture(exchange, data, stream);
+      combine(comm, stream, data);
     }
   }
 
-  /** The host takes part in a reduce-scatter. */
+  /** An exchange that has room for the parts of all ranks; its second call is captured. */
+  private static void combine(Communicator comm, CudaStream stream, DeviceMemory data) {
+    RaggedConfig sizes = new RaggedConfig(12, 50, 50L * comm.nRanks(), DataType.INT64);
+    try (RaggedExchange exchange = comm.createRaggedExchange(sizes)) {
+      System.out.printf(
+          "rank %d: combines %b%n", comm.rank(), exchange.isReduceScatterCapturable());
+      exchange.reduceScatter(data, data, DataType.FLOAT32, RedOp.SUM, stream);
+      stream.beginCapture();
+      exchange.reduceScatter(data, data, DataType.INT8, RedOp.MAX, stream);
+      try (CudaGraph graph = stream.endCapture()) {
+        graph.launch(stream);
+        stream.synchronize();
+      }
+    }
+  }
+
+  /** The host takes part in a reduce-scatter whose parts have no room on a rank. */
   private static void refuseCapture(RaggedExchange exchange, DeviceMemory data, CudaStream stream) {
     stream.beginCapture();
     try {

@@ -187,10 +187,12 @@ class EstimatedTrafficTest {
     log.other(dispatch, 100);
     log.other(CallShape.of(Operation.DISPATCH, DataType.BFLOAT16, RedOp.SUM, 1), 100);
     log.other(CallShape.of(Operation.RAGGED_ALL_GATHER, DataType.UINT8, RedOp.SUM, 0), 30);
-    List<Traffic> all = look(3);
+    log.other(CallShape.of(Operation.RAGGED_REDUCE_SCATTER, DataType.UINT8, RedOp.SUM, 0), 5);
+    log.other(CallShape.of(Operation.RAGGED_REDUCE_SCATTER, DataType.UINT8, RedOp.SUM, 1), 5);
+    List<Traffic> all = look(5);
     assertEquals(2, all.size());
-    assertIs(1, "P2P", 200 + 30, 0, all.get(0));
-    assertIs(2, "P2P", 200 + 30, 0, all.get(1));
+    assertIs(1, "P2P", 200 + 30 + 5, 0, all.get(0));
+    assertIs(2, "P2P", 200 + 30 + 5, 0, all.get(1));
   }
 
   /** A send counts on the side that sends; calls without a known size count nothing. */

@@ -33,6 +33,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   private static final int SENDS_MORE = 7; // ragged::kSendsMore
   private static final int RECEIVES_MORE = 8; // ragged::kReceivesMore
   private static final int FEW_RESULTS = 9; // experts::kFewResults
+  private static final int COUNTS_DIFFER = 10; // ragged::kCountsDiffer
 
   private final KernelCommunicatorSpec spec;
   private final ConnectionMemory connections;
@@ -275,9 +276,12 @@ public final class CommunicatorMemory implements AutoCloseable {
     return of
         + (hasFailedBy(INVALID_COUNT)
             ? "has the count %d for rank %d".formatted(elements, target)
-            : hasFailedBy(SENDS_MORE)
-                ? "sends %d elements, more than its send buffer has".formatted(elements)
-                : "would receive %d elements, more than the exchange allows".formatted(elements));
+            : hasFailedBy(COUNTS_DIFFER)
+                ? "has the count %d for rank %d, and rank 0 another".formatted(elements, target)
+                : hasFailedBy(SENDS_MORE)
+                    ? "sends %d elements, more than its send buffer has".formatted(elements)
+                    : "would receive %d elements, more than the exchange allows"
+                        .formatted(elements));
   }
 
   /** True if a kernel has refused what it was given. */
@@ -287,7 +291,10 @@ public final class CommunicatorMemory implements AutoCloseable {
 
   /** True if a kernel has refused the counts of a ragged exchange. */
   public boolean isOfCounts() {
-    return hasFailedBy(INVALID_COUNT) || hasFailedBy(SENDS_MORE) || hasFailedBy(RECEIVES_MORE);
+    return hasFailedBy(INVALID_COUNT)
+        || hasFailedBy(SENDS_MORE)
+        || hasFailedBy(RECEIVES_MORE)
+        || hasFailedBy(COUNTS_DIFFER);
   }
 
   /** True if a kernel has found data that were not for this communicator, or for the one before. */

@@ -30,7 +30,7 @@ final class FunctorModules {
   private static final String FOLDER = "/org/nccl4j/device/cuda/include/";
 
   /** The kernel in {@link #HEADER}; the number changes with the layout of its arguments. */
-  private static final String KERNEL = "nccl4j_reduction_1";
+  private static final String KERNEL = "nccl4j_reduction_2";
 
   /** A variable of an element's size. */
   private static final String ELEMENT = "nccl4j_reduction_element";

@@ -38,7 +38,15 @@ record KernelFamily(String file, List<String> kernels) {
           "nccl4j_expert_fp8",
           "nccl4j_expert_sum");
 
-  private static final KernelFamily RAGGED = new KernelFamily("ragged", List.of("nccl4j_ragged"));
+  private static final String RAGGED_KERNEL = "nccl4j_ragged";
+
+  private static final KernelFamily RAGGED =
+      new KernelFamily(
+          "ragged",
+          Stream.concat(
+                  Stream.of(RAGGED_KERNEL),
+                  Stream.of(DataType.values()).map(KernelFamily::raggedSum))
+              .toList());
 
   private static final KernelFamily COPIES =
       new KernelFamily(
@@ -106,9 +114,19 @@ record KernelFamily(String file, List<String> kernels) {
     return new KernelFamily("expert-" + type.label(), EXPERTS);
   }
 
-  /** Returns the kernel of exchanges by counts in device memory. */
+  /** Returns the kernels of exchanges by counts in device memory. */
   static KernelFamily ragged() {
     return RAGGED;
+  }
+
+  /** The one of them that exchanges. */
+  static String raggedExchange() {
+    return RAGGED_KERNEL;
+  }
+
+  /** The one of them that combines copies of a type. */
+  static String raggedSum(DataType type) {
+    return "nccl4j_ragged_sum_" + type.label();
   }
 
   /** Returns the kernels that only copy, through NVLS. */

@@ -164,11 +164,19 @@ public final class KernelModules {
 
   /** The kernel of exchanges by counts in device memory; loaded and ready to be launched. */
   public long ragged() {
-    KernelFamily family = KernelFamily.ragged();
-    return function(family, family.kernels().get(0));
+    return function(KernelFamily.ragged(), KernelFamily.raggedExchange());
   }
 
-  /** True if this build has that kernel. */
+  /**
+   * The kernel that combines what such an exchange has brought, for a type; loaded with {@link
+   * #ragged} and ready to be launched.
+   */
+  public long raggedSum(DataType type) {
+    checkArithmetic(type);
+    return function(KernelFamily.ragged(), KernelFamily.raggedSum(type));
+  }
+
+  /** True if this build has these kernels. */
   public boolean hasRagged() {
     return isInBuild(KernelFamily.ragged());
   }

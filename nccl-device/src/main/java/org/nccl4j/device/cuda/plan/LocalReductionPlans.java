@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda.plan;
 
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.kernel.KernelCommunicator.LocalReduction;
 
@@ -17,21 +18,56 @@ public final class LocalReductionPlans {
     this.context = context;
   }
 
+  /**
+   * The number of elements of a copy, in device memory. Then copies lie one behind the other.
+   *
+   * @param memory of one number
+   * @param wide true if it is an int64, false for int32
+   * @param values elements of the reduction in each that the number counts
+   */
+  public record Counted(DeviceMemory memory, boolean wide, int values) {}
+
   /** Prepares a reduction. */
   public CudaKernelPlan prepare(LocalReduction work) {
-    long function = context.kernels().functors().function(work, context.spec().launching().nvrtc());
+    return plan(
+        work,
+        arguments(work),
+        work.count() == 0,
+        new CudaKernelPlan.Needs(work.sendBytes(), work.recvBytes()));
+  }
+
+  /**
+   * Prepares a reduction of copies whose number of elements the device knows.
+   *
+   * @param work with the most elements as count; its stride is not looked at
+   */
+  public CudaKernelPlan prepare(LocalReduction work, Counted counted) {
+    Offheap arguments =
+        arguments(work)
+            .putLong(ReductionArguments.COUNTED, counted.memory().address())
+            .putInt(ReductionArguments.WIDE, counted.wide() ? 1 : 0)
+            .putInt(ReductionArguments.VALUES, counted.values());
+    return plan(work, arguments, /* empty= */ false, new CudaKernelPlan.Needs(0, 0));
+  }
+
+  private Offheap arguments(LocalReduction work) {
     Offheap arguments = context.offheap().take(ReductionArguments.SIZE);
     context.memory().putCommunicator(arguments);
-    arguments
+    return arguments
         .putLong(ReductionArguments.STRIDE, work.stride())
         .putLong(ReductionArguments.COUNT, work.count())
         .putInt(ReductionArguments.COPIES, work.copies());
+  }
+
+  private CudaKernelPlan plan(
+      LocalReduction work, Offheap arguments, boolean empty, CudaKernelPlan.Needs needs) {
+    long function = context.kernels().functors().function(work, context.spec().launching().nvrtc());
     return new CudaKernelPlan(
         context,
         arguments,
-        work.count() == 0 ? 0 : function,
+        empty ? 0 : function,
         new CudaKernelPlan.Shape(blocks(work), THREADS, 0),
-        new CudaKernelPlan.Needs(work.sendBytes(), work.recvBytes()));
+        needs);
   }
 
   private int blocks(LocalReduction work) {

@@ -20,7 +20,9 @@ final class RaggedArguments {
   static final int WIDE = 180;
   static final int GATHERS = 184;
   static final int KEEPS_COUNTS = 188;
-  static final int SIZE = 192;
+  static final int COMBINES = 192;
+  static final int SIGNATURE = 196;
+  static final int SIZE = 200;
 
   private RaggedArguments() {}
 }

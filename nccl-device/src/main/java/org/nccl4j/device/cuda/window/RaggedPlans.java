@@ -4,12 +4,14 @@ import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
+import org.nccl4j.device.cuda.plan.LocalReductionPlans;
 import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.kernel.ExpertKernels.Form;
+import org.nccl4j.device.kernel.KernelCommunicator.LocalReduction;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.RaggedKernels;
 
-/** Prepares the kernel of exchanges by counts in device memory. */
+/** Prepares the kernels of exchanges by counts in device memory. */
 public final class RaggedPlans implements RaggedKernels {
   private static final int THREADS = 512; // NCCL4J_RAGGED_THREADS
 
@@ -21,6 +23,16 @@ public final class RaggedPlans implements RaggedKernels {
 
   /** Received bytes for which there is one block more: each thread has a line of them. */
   private static final long BLOCK_BYTES = 4 << 10;
+
+  private static final int SUM_THREADS = 256; // NCCL4J_RAGGED_SUM_THREADS
+  private static final int SUM_BLOCKS_OF_PROCESSOR = 4;
+
+  /** Bytes of each copy that a thread of a sum has at once. */
+  private static final int SUM_UNIT = 16;
+
+  // What lines of a call carry; of a reduce-scatter its signature, which is never so small.
+  private static final int TO_ALL = 1;
+  private static final int GATHER = 2;
 
   private final PlanContext context;
 
@@ -46,6 +58,44 @@ public final class RaggedPlans implements RaggedKernels {
   @Override
   public long ownBytes(Sizes sizes, Form form) {
     return (long) Long.BYTES * form.blocks();
+  }
+
+  @Override
+  public KernelPlan prepare(Sizes sizes, Memory memory, Combination how) {
+    int values = sizes.elementBytes() / how.valueBytes();
+    return how.function() == null
+        ? sum(sizes, memory, how, values)
+        : new LocalReductionPlans(context)
+            .prepare(
+                new LocalReduction(
+                    how.function(),
+                    sizes.nRanks(),
+                    /* stride= */ 0,
+                    sizes.maxCount() * values,
+                    how.type(),
+                    how.mostBlocks()),
+                new LocalReductionPlans.Counted(memory.counts(), sizes.wide(), values));
+  }
+
+  private KernelPlan sum(Sizes sizes, Memory memory, Combination how, int values) {
+    Offheap arguments = context.offheap().take(RaggedSumArguments.SIZE);
+    context.memory().putCommunicator(arguments);
+    arguments
+        .putLong(RaggedSumArguments.COUNTED, memory.counts().address())
+        .putInt(RaggedSumArguments.WIDE, sizes.wide() ? 1 : 0)
+        .putInt(RaggedSumArguments.VALUES, values)
+        .putInt(RaggedSumArguments.COPIES, sizes.nRanks())
+        .putInt(RaggedSumArguments.OP, how.op().ordinal());
+    int most = context.gpu().multiprocessors() * SUM_BLOCKS_OF_PROCESSOR;
+    int allowed = how.mostBlocks() == 0 ? most : Math.min(most, how.mostBlocks());
+    long ofBlock = (long) SUM_THREADS * SUM_UNIT;
+    long wanted = (sizes.maxCount() * sizes.elementBytes() + ofBlock - 1) / ofBlock;
+    return new CudaKernelPlan(
+        context,
+        arguments,
+        context.kernels().raggedSum(how.type()),
+        new CudaKernelPlan.Shape((int) Math.min(allowed, wanted), SUM_THREADS, 0),
+        new CudaKernelPlan.Needs(0, 0)); // the device knows the sizes
   }
 
   @Override
@@ -88,15 +138,20 @@ public final class RaggedPlans implements RaggedKernels {
   private record Prepared(CudaKernelPlan kernel, Sizes sizes, Memory memory) implements Plan {
     @Override
     public KernelPlan allToAll(DeviceMemory counts, long room) {
-      return with(counts, sizes.nRanks(), room, 0);
+      return with(counts, sizes.nRanks(), room, TO_ALL);
+    }
+
+    @Override
+    public KernelPlan scatter(DeviceMemory counts, long room, int signature) {
+      return with(counts, sizes.nRanks(), room, signature);
     }
 
     @Override
     public KernelPlan allGather(DeviceMemory count, long room) {
-      return with(count, 1, room, 1);
+      return with(count, 1, room, GATHER);
     }
 
-    private KernelPlan with(DeviceMemory counts, int numbers, long room, int gathers) {
+    private KernelPlan with(DeviceMemory counts, int numbers, long room, int signature) {
       long bytes = (long) numbers * sizes.countBytes();
       boolean kept =
           !overlap(counts.address(), bytes, memory.received())
@@ -106,7 +161,9 @@ public final class RaggedPlans implements RaggedKernels {
           .arguments()
           .putLong(RaggedArguments.COUNTS, counts.address())
           .putLong(RaggedArguments.SEND_ELEMENTS, room)
-          .putInt(RaggedArguments.GATHERS, gathers)
+          .putInt(RaggedArguments.GATHERS, signature == GATHER ? 1 : 0)
+          .putInt(RaggedArguments.COMBINES, signature > GATHER ? 1 : 0)
+          .putInt(RaggedArguments.SIGNATURE, signature)
           .putInt(RaggedArguments.KEEPS_COUNTS, kept ? 1 : 0);
       return kernel;
     }

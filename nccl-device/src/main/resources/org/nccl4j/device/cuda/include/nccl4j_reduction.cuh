@@ -17,7 +17,11 @@ typedef struct {
   unsigned long long recv;    // the result
   unsigned long long stride;  // bytes from a copy to the next
   unsigned long long count;   // elements of a copy
+  unsigned long long counted; // 0; or the address of a number, of which a copy has values times as many elements. Then
+                              // copies lie one behind the other
   unsigned int copies;        // at least 1
+  unsigned int wide;          // 1: that number is a long long; 0: an int
+  unsigned int values;
   unsigned int pad;
 } nccl4jReductionArguments;
 
@@ -154,9 +158,22 @@ __device__ __forceinline__ u64 firstOfThread() {
 }
 __device__ __forceinline__ u64 threadsOfGrid() { return static_cast<u64>(gridDim.x) * blockDim.x; }
 
+// The copies of a launch.
+struct Copies {
+  u64 count, stride;
+};
+
+template <class T>
+__device__ __forceinline__ Copies copiesOf(const nccl4jReductionArguments& a) {
+  if (a.counted == 0) return {a.count, a.stride};
+  const u64 number = a.wide ? *reinterpret_cast<const u64*>(a.counted)
+                            : static_cast<u64>(*reinterpret_cast<const unsigned int*>(a.counted));
+  return {number * a.values, number * a.values * sizeof(T)};
+}
+
 // Elements of 16 bytes at a time, which lie at multiples of 16 bytes.
 template <class F, class T>
-__device__ __forceinline__ void reducePacks(const nccl4jReductionArguments& a, u64 packs) {
+__device__ __forceinline__ void reducePacks(const nccl4jReductionArguments& a, u64 stride, u64 packs) {
   constexpr int kElements = 16 / sizeof(T);
   union Unit {
     Pack pack;
@@ -176,7 +193,7 @@ __device__ __forceinline__ void reducePacks(const nccl4jReductionArguments& a, u
     for (int i = 0; i < kElements; i++) result[i] = Element<T>::widen(unit.at[i]);
 #pragma unroll 4
     for (unsigned int copy = 1; copy < a.copies; copy++) {
-      from += a.stride;
+      from += stride;
       unit.pack = *reinterpret_cast<const Pack*>(from);
 #pragma unroll
       for (int i = 0; i < kElements; i++) result[i] = function(result[i], Element<T>::widen(unit.at[i]));
@@ -189,9 +206,9 @@ __device__ __forceinline__ void reducePacks(const nccl4jReductionArguments& a, u
 
 // Elements from a number on, one at a time.
 template <class F, class T>
-__device__ __forceinline__ void reduceElements(const nccl4jReductionArguments& a, u64 first) {
+__device__ __forceinline__ void reduceElements(const nccl4jReductionArguments& a, Copies copies, u64 first) {
   F function;
-  for (u64 i = first + firstOfThread(); i < a.count; i += threadsOfGrid()) {
+  for (u64 i = first + firstOfThread(); i < copies.count; i += threadsOfGrid()) {
     const char* from = reinterpret_cast<const char*>(a.send) + i * sizeof(T);
     if (a.copies == 1) {
       reinterpret_cast<T*>(a.recv)[i] = *reinterpret_cast<const T*>(from);
@@ -200,7 +217,7 @@ __device__ __forceinline__ void reduceElements(const nccl4jReductionArguments& a
     typename Element<T>::Wide result = Element<T>::widen(*reinterpret_cast<const T*>(from));
 #pragma unroll 4
     for (unsigned int copy = 1; copy < a.copies; copy++) {
-      from += a.stride;
+      from += copies.stride;
       result = function(result, Element<T>::widen(*reinterpret_cast<const T*>(from)));
     }
     reinterpret_cast<T*>(a.recv)[i] = Element<T>::narrow(result);
@@ -209,15 +226,16 @@ __device__ __forceinline__ void reduceElements(const nccl4jReductionArguments& a
 
 template <class F, class T>
 __device__ __forceinline__ void reduce(const nccl4jReductionArguments& a) {
+  const Copies copies = copiesOf<T>(a);
   u64 done = 0;
   if constexpr (16 % sizeof(T) == 0 && __is_trivial(T)) {
-    if ((a.send | a.recv | a.stride) % 16 == 0) {
-      const u64 packs = a.count / (16 / sizeof(T));
-      reducePacks<F, T>(a, packs);
+    if ((a.send | a.recv | copies.stride) % 16 == 0) {
+      const u64 packs = copies.count / (16 / sizeof(T));
+      reducePacks<F, T>(a, copies.stride, packs);
       done = packs * (16 / sizeof(T));
     }
   }
-  reduceElements<F, T>(a, done);
+  reduceElements<F, T>(a, copies, done);
 }
 
 }  // namespace nccl4j_reduction
@@ -228,7 +246,7 @@ __device__ __forceinline__ void reduce(const nccl4jReductionArguments& a) {
   extern "C" {                                                                                     \
   __device__ char nccl4j_reduction_element[sizeof(__VA_ARGS__)];                                   \
   __global__ void __launch_bounds__(nccl4j_reduction::kThreads)                                    \
-      nccl4j_reduction_1(const __grid_constant__ nccl4jReductionArguments a) {                     \
+      nccl4j_reduction_2(const __grid_constant__ nccl4jReductionArguments a) {                     \
     nccl4j_reduction::reduce<FUNCTOR, __VA_ARGS__>(a);                                             \
   }                                                                                                \
   }

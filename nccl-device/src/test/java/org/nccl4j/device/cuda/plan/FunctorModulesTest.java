@@ -121,9 +121,9 @@ class FunctorModulesTest extends AgainstFakeCuda {
             + " \"the size of an element is not that of the operator\");"
             + " NCCL4J_REDUCTION(MaxAbs, nccl4j_reduction::element_half))";
     assertEquals(2, fake.fakeRecord().lines().filter(image::equals).count(), fake.fakeRecord());
-    assertEquals(2, calls("cuModuleGetFunction(nccl4j_reduction_1)"), fake.fakeRecord());
+    assertEquals(2, calls("cuModuleGetFunction(nccl4j_reduction_2)"), fake.fakeRecord());
     first.function(work(functor, DataType.BFLOAT16), nvrtc);
-    assertEquals(3, calls("cuModuleGetFunction(nccl4j_reduction_1)"), fake.fakeRecord());
+    assertEquals(3, calls("cuModuleGetFunction(nccl4j_reduction_2)"), fake.fakeRecord());
   }
 
   private long calls(String line) {
@@ -213,7 +213,7 @@ class FunctorModulesTest extends AgainstFakeCuda {
     }
     assertEquals(1, calls("cuModuleLoadData(functor image)"), fake.fakeRecord());
     assertEquals(1, calls("cuModuleLoadData(functor image, another)"), fake.fakeRecord());
-    assertEquals(4, calls("cuModuleGetFunction(nccl4j_reduction_1)"), fake.fakeRecord());
+    assertEquals(4, calls("cuModuleGetFunction(nccl4j_reduction_2)"), fake.fakeRecord());
   }
 
   @Test
@@ -252,6 +252,7 @@ class FunctorModulesTest extends AgainstFakeCuda {
       assertEquals(8192, launched.getLong(ReductionArguments.STRIDE));
       assertEquals(2000, launched.getLong(ReductionArguments.COUNT));
       assertEquals(3, launched.getInt(ReductionArguments.COPIES));
+      assertEquals(0, launched.getLong(ReductionArguments.COUNTED));
       LocalReduction nothing = new LocalReduction(operator, 3, 8192, 0, DataType.FLOAT32, 0);
       assertTrue(((CudaKernelPlan) ranks.communicators().get(1).prepare(nothing)).isEmpty());
     }

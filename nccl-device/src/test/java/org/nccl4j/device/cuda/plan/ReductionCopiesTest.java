@@ -25,6 +25,6 @@ class ReductionCopiesTest {
         "-o",
         folder.resolve("copies").toString(),
         NativeBuild.source("src/test/c/reduction/copies.cc").toString());
-    assertEquals("9112", new HostKernels(folder).run("copies", List.of()));
+    assertEquals("18224", new HostKernels(folder).run("copies", List.of()));
   }
 }

@@ -7,7 +7,11 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.CudaFunctor;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.DirectRanks;
@@ -17,6 +21,7 @@ import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.LayoutTest;
 import org.nccl4j.device.kernel.ExpertKernels.Form;
+import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.RaggedKernels;
 
 /** Plans of ragged exchanges against the recording driver, and their arguments and the header. */
@@ -27,6 +32,7 @@ class RaggedPlansTest extends AgainstFakeCuda {
   @Test
   void argumentsLieWhereTheHeaderSays() throws Exception {
     LayoutTest.compare(RaggedArguments.class, "ragged_layout.h", "nccl4jRaggedArguments");
+    LayoutTest.compare(RaggedSumArguments.class, "ragged_layout.h", "nccl4jRaggedSumArguments");
     assertEquals(
         Integer.toString(RaggedLayout.RANKS),
         LayoutTest.run("ragged_layout.h", "printf(\"%d\", NCCL4J_RAGGED_RANKS);"));
@@ -61,6 +67,11 @@ class RaggedPlansTest extends AgainstFakeCuda {
       DeviceMemory counts = memory.slice(256, 16);
       CudaKernelPlan plan = (CudaKernelPlan) plans.allGather(counts, 70);
       assertEquals(1, plan.arguments().getInt(RaggedArguments.GATHERS));
+      assertEquals(0, plan.arguments().getInt(RaggedArguments.COMBINES));
+      plan = (CudaKernelPlan) plans.scatter(counts, 70, 0x4321);
+      assertEquals(0, plan.arguments().getInt(RaggedArguments.GATHERS));
+      assertEquals(1, plan.arguments().getInt(RaggedArguments.COMBINES));
+      assertEquals(0x4321, plan.arguments().getInt(RaggedArguments.SIGNATURE));
       plan = (CudaKernelPlan) plans.allToAll(counts, 77);
       DeviceMemory send = memory.slice(513, 924);
       communicator.launch(plan, send, null, ranks.streams.get(1));
@@ -71,6 +82,7 @@ class RaggedPlansTest extends AgainstFakeCuda {
       assertEquals(counts.address(), arguments.getLong(RaggedArguments.COUNTS));
       assertEquals(77, arguments.getLong(RaggedArguments.SEND_ELEMENTS));
       assertEquals(0, arguments.getInt(RaggedArguments.GATHERS));
+      assertEquals(0, arguments.getInt(RaggedArguments.COMBINES));
       assertEquals(1, arguments.getInt(RaggedArguments.WIDE));
       assertEquals(12, arguments.getInt(RaggedArguments.ELEMENT_BYTES));
       assertEquals(-4096, arguments.getLong(RaggedArguments.RECEIVED));
@@ -90,6 +102,47 @@ class RaggedPlansTest extends AgainstFakeCuda {
       assertFalse(keepsCounts(plans, memory.slice(72, 16)));
       assertFalse(keepsCounts(plans, memory.slice(2048, 16)), "among the received elements");
       plans.discard();
+    }
+  }
+
+  /** Of a type, and of a user's function: both read the number of elements from device memory. */
+  @Test
+  void copiesAreCombinedByCountsInMemory() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 16);
+        DeviceMemory memory = ranks.devices.get(1).allocate(1 << 15)) {
+      var communicator = ranks.communicators().get(1);
+      RaggedKernels kernels = communicator.raggedKernels().orElseThrow();
+      DeviceMemory received = memory.slice(1024, 18000);
+      DeviceMemory counts = memory.slice(32, 16);
+      RaggedKernels.Memory all =
+          new RaggedKernels.Memory(
+              windows.sends.get(1), 0, received, memory, counts, memory.slice(64, 24));
+      var sum = new RaggedKernels.Combination(DataType.FLOAT32, RedOp.MAX, null, 0);
+      KernelPlan plan = kernels.prepare(SIZES, all, sum);
+      communicator.launch(plan, received, received, ranks.streams.get(1));
+      assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(3,1,1,256,"), fake.fakeRecord());
+      Offheap arguments = new Offheap(RaggedSumArguments.SIZE);
+      fake.fakeAllArguments(arguments.address(), RaggedSumArguments.SIZE);
+      assertEquals(received.address(), arguments.getLong(KernelLayout.SEND));
+      assertEquals(received.address(), arguments.getLong(KernelLayout.RECV));
+      assertEquals(counts.address(), arguments.getLong(RaggedSumArguments.COUNTED));
+      assertEquals(1, arguments.getInt(RaggedSumArguments.WIDE));
+      assertEquals(3, arguments.getInt(RaggedSumArguments.VALUES), "12 bytes of an element");
+      assertEquals(2, arguments.getInt(RaggedSumArguments.COPIES));
+      assertEquals(RedOp.MAX.ordinal(), arguments.getInt(RaggedSumArguments.OP));
+      var few = new RaggedKernels.Combination(DataType.FLOAT32, RedOp.MAX, null, 2);
+      assertEquals(2, kernels.prepare(SIZES, all, few).blocks());
+      ReductionOperator structs =
+          ReductionOperator.functionOfStructs("sixes", 6)
+              .onCuda(CudaFunctor.ofImage("Sixes", new byte[] {1}))
+              .build();
+      var own = new RaggedKernels.Combination(DataType.UINT8, null, structs, 0);
+      fake.fakeReset();
+      plan = kernels.prepare(SIZES, all, own);
+      communicator.launch(plan, received, received, ranks.streams.get(1));
+      assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx("), fake.fakeRecord());
     }
   }
 

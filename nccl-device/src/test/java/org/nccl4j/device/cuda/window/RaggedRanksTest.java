@@ -54,7 +54,8 @@ class RaggedRanksTest {
     INVALID_COUNT,
     SENDS_MORE,
     RECEIVES_MORE,
-    OTHER_CALL
+    OTHER_CALL,
+    COUNTS_DIFFER
   }
 
   /**
