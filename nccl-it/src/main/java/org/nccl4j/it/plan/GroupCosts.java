@@ -5,71 +5,68 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import org.nccl4j.api.plan.algorithm.ChannelBandwidth;
-import org.nccl4j.api.spi.SettingValues;
-import org.nccl4j.operation.Algorithm;
+import org.nccl4j.api.init.costs.ClusterChoices;
+import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.it.topo.ModelledNetwork;
 import org.nccl4j.operation.Operation;
-import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.path.PeerStatus;
+import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.system.RankOrder;
-import org.nccl4j.topo.tuning.NcclCostModel;
-import org.nccl4j.topo.tuning.Selection;
 import org.nccl4j.topo.xml.XmlElement;
-import org.nccl4j.transport.net.NetChannelCount;
 
 /**
- * Times of collectives of groups of equal machines, by the topology's search and cost model, and
- * the channels that a group's ranks would have. Groups of equal size and stride are made once, and
- * machines with ranks on the same GPUs are searched once. For one thread.
+ * Times of the calls of groups on equal machines, by nccl4j's planner: what communicators of these
+ * GPUs would choose over connections. Groups of equal size and stride are made once, and machines
+ * with ranks on the same GPUs are searched once. For one thread.
  */
 final class GroupCosts {
   private final XmlElement system;
-  private final SettingValues settings;
+  private final Settings settings;
+  private final ClusterOptions options;
+
+  /** The GPUs' name, for measured times. */
+  private final String model;
+
   private final int gpusPerMachine;
   private final int computeCapability;
   private final CommTopology.Searches searches;
   private final Map<List<Integer>, Group> groups = new HashMap<>();
 
+  /** Machines with ranks on the same GPUs. */
+  private final Map<List<Integer>, Machine> machines = new HashMap<>();
+
+  /** A machine with ranks on some of its GPUs alone. */
+  private record Machine(XmlElement system, Routes routes) {}
+
   /**
-   * A searched communicator.
+   * A communicator.
    *
-   * @param slowdown how many times the bytes of all groups exceed what a machine's cards carry
-   * @param crossing how many times the bytes that leave a machine in an all-to-all exceed those in
-   *     a ring
-   * @param channels between machines; empty on one machine
+   * @param choices of its planner
+   * @param shared how many times the bytes of all groups exceed what a machine's cards carry
    */
-  private record Group(
-      CommTopology topology,
-      double slowdown,
-      double crossing,
-      Optional<ChannelBandwidth> channels) {
-    /** GB/s of the bytes of all groups that the channels of a rank let through. */
-    double most(Operation operation, Algorithm algorithm) {
-      return slowdown
-          * channels
-              .map(
-                  known ->
-                      algorithm == Algorithm.NVLS_TREE
-                          ? known.ofHeads(Math.max(1, topology.comm().nvlsHeads().size()))
-                          : known.most(operation, algorithm))
-              .orElse(Double.POSITIVE_INFINITY);
-    }
-  }
+  private record Group(CommTopology topology, ClusterChoices choices, double shared) {}
 
   /**
    * The costs on machines of a file.
    *
    * @param system the machine; is not changed
-   * @param settings of the channels between machines
+   * @param settings of the communicators
+   * @param model of the GPUs as the driver names it, for measured times; "" for none
    */
-  GroupCosts(XmlElement system, ClusterOptions options, SettingValues settings) {
+  GroupCosts(XmlElement system, Settings settings, String model) {
     this.system = system.copy();
     this.settings = settings;
+    this.model = model;
+    this.options =
+        ClusterChoices.searching(
+            new ClusterOptions(settings.topology(), PeerStatus.ALLOWED, false));
     this.searches = new CommTopology.Searches(options);
     List<XmlElement> gpus = RankOrder.apply(this.system);
     this.gpusPerMachine = gpus.size();
@@ -90,62 +87,18 @@ final class GroupCosts {
   }
 
   /**
-   * The way one call is done and its microseconds.
+   * The way in which one call is done, with its microseconds.
    *
    * @throws TopologyException if the group spans machines that have no network
    */
-  Selection cost(Traffic traffic) {
+  AlgorithmChoice cost(Traffic traffic) {
     Group group = group(traffic.ranks(), traffic.first(), traffic.stride());
-    if (traffic.operation() == Operation.DISPATCH || traffic.operation() == Operation.COMBINE) {
-      return exchange(group, traffic);
-    }
-    // Of two ranks, a broadcast is a send.
-    Operation modelled =
-        traffic.operation() == Operation.SEND ? Operation.BROADCAST : traffic.operation();
-    long bytes = Math.round(traffic.bytes() * group.slowdown);
-    Optional<Selection> best =
-        group
-            .topology
-            .costs()
-            .select(modelled, bytes, algorithm -> group.most(modelled, algorithm));
-    return best.orElseThrow(() -> forbidden(traffic));
-  }
-
-  /**
-   * An all-to-all by sends. It costs what a ring's all-gather does, which has as many steps, and
-   * takes as many bytes over each GPU's links; out of a machine an all-to-all takes more. A rank
-   * sends to all others at once, so the channels of all these connections carry its bytes.
-   */
-  private static Selection exchange(Group group, Traffic traffic) {
-    NcclCostModel costs = group.topology.costs();
-    double scale = group.crossing * group.slowdown;
-    float most =
-        (float)
-            (scale
-                * group
-                    .channels
-                    .map(known -> known.ofMessages(traffic.ranks() - 1))
-                    .orElse(Double.POSITIVE_INFINITY));
-    long bytes = Math.round(traffic.bytes() * scale);
-    Selection best = null;
-    for (Protocol protocol : Protocol.values()) {
-      float time = costs.time(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes, most);
-      if (time >= 0 && (best == null || time < best.micros())) {
-        best = new Selection(Algorithm.PAIRWISE, protocol, time);
-      }
-    }
-    if (best == null) {
-      throw forbidden(traffic);
-    }
-    return best;
-  }
-
-  private static TopologyException forbidden(Traffic traffic) {
-    return new TopologyException(
-        "no time can be predicted",
-        traffic.operation().label() + " of " + traffic.ranks() + " GPUs",
-        "the settings forbid every algorithm that the model has",
-        "unset NCCL_ALGO and NCCL_PROTO");
+    Operation operation = traffic.planned();
+    long count = traffic.bytes() / Float.BYTES / operation.wholes(traffic.ranks());
+    ClusterChoices.Choice choice = group.choices.choose(operation, Math.max(1, count));
+    AlgorithmChoice way = choice.chosen();
+    return new AlgorithmChoice(
+        way.algorithm(), way.protocol(), group.choices.microseconds(choice, group.shared));
   }
 
   private Group group(int ranks, int first, int stride) {
@@ -160,7 +113,7 @@ final class GroupCosts {
 
   private Group search(int ranks, int first, int stride) {
     List<CommTopology.Host> hosts = new ArrayList<>();
-    Map<List<Integer>, XmlElement> machines = new HashMap<>();
+    List<Routes> routes = new ArrayList<>();
     List<Integer> gpus = new ArrayList<>();
     for (int rank = 0; rank < ranks; rank++) {
       long place = first + (long) rank * stride;
@@ -170,48 +123,33 @@ final class GroupCosts {
         int[] members = new int[gpus.size()];
         int begin = rank + 1 - members.length;
         Arrays.setAll(members, i -> begin + i);
-        XmlElement machine = machines.computeIfAbsent(List.copyOf(gpus), this::only);
-        hosts.add(new CommTopology.Host(machine, members));
+        Machine machine = machines.computeIfAbsent(List.copyOf(gpus), this::only);
+        hosts.add(new CommTopology.Host(machine.system, members));
+        if (!routes.contains(machine.routes)) {
+          routes.add(machine.routes);
+        }
         gpus.clear();
       }
     }
     CommTopology topology = CommTopology.of(hosts, searches);
-    return hosts.size() == 1
-        ? new Group(topology, 1, 1, Optional.empty())
-        : new Group(
-            topology,
-            slowdown(topology, stride),
-            crossing(hosts, ranks),
-            Optional.of(channels(topology, hosts.size(), ranks)));
-  }
-
-  /** The channels that a communicator of so many ranks on machines would have. */
-  private ChannelBandwidth channels(CommTopology topology, int machines, int ranks) {
-    int cards = ChannelBandwidth.channels(topology);
-    return new ChannelBandwidth(
-        ranks,
-        machines,
-        NetChannelCount.ofNeighbours(settings, cards),
-        NetChannelCount.ofPairs(settings, ranks, cards));
-  }
-
-  /**
-   * Of a rank's bytes, a ring takes all parts but one out of a machine. An all-to-all takes, for
-   * each rank there, the parts of all ranks elsewhere.
-   */
-  private static double crossing(List<CommTopology.Host> hosts, int ranks) {
-    return hosts.stream()
-        .mapToDouble(
-            host -> host.ranks().length * (double) (ranks - host.ranks().length) / (ranks - 1))
-        .max()
-        .orElse(1);
+    ClusterChoices choices =
+        ClusterChoices.of(
+            settings,
+            new ClusterChoices.Members(
+                topology,
+                hosts.stream().map(host -> Arrays.stream(host.ranks()).boxed().toList()).toList(),
+                routes,
+                /* multicast= */ true),
+            model,
+            ModelledNetwork.of(settings, ranks));
+    return new Group(topology, choices, hosts.size() == 1 ? 1 : shared(topology, stride));
   }
 
   /**
    * Groups that span machines use the cards of each at the same time. Ranks between two of a group
    * belong to as many other groups.
    */
-  private double slowdown(CommTopology topology, int stride) {
+  private double shared(CommTopology topology, int stride) {
     int groupsOfMachine = Math.min(stride, gpusPerMachine);
     return groupsOfMachine == 1
         ? 1
@@ -230,7 +168,7 @@ final class GroupCosts {
   }
 
   /** The machine with ranks on some of its GPUs alone. */
-  private XmlElement only(List<Integer> gpus) {
+  private Machine only(List<Integer> gpus) {
     XmlElement copy = system.copy();
     List<XmlElement> all = RankOrder.apply(copy);
     for (int i = 0; i < all.size(); i++) {
@@ -240,6 +178,6 @@ final class GroupCosts {
         all.get(i).unset("rank");
       }
     }
-    return copy;
+    return new Machine(copy, Cluster.routes(copy, options));
   }
 }

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
-import org.nccl4j.topo.tuning.Selection;
+import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 
 /**
  * The layouts of a job with their communication, the least time first.
@@ -27,10 +27,10 @@ record Plan(Job job, List<Estimate> estimates, int tooLarge, int undivided, doub
    *
    * @param way of one call, with its microseconds
    */
-  record Timed(Traffic traffic, Selection way) {
+  record Timed(Traffic traffic, AlgorithmChoice way) {
     /** Of all calls of a step. */
     double milliseconds() {
-      return traffic.calls() * (double) way.micros() / 1e3;
+      return traffic.calls() * way.microseconds() / 1e3;
     }
   }
 

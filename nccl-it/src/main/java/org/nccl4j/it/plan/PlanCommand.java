@@ -13,8 +13,6 @@ import java.util.stream.Stream;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.os.IoErrorText;
-import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.XmlElement;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -29,7 +27,7 @@ import picocli.CommandLine.Spec;
     description = {
       "Estimates the communication of a transformer's training step for each layout of data,"
           + " tensor, context, expert and pipeline parallelism, the least time first.",
-      "Times come from the topology's search and cost model.",
+      "Times are those of nccl4j's planner over connections, as nccl topo simulate prints them.",
       "docs/guides/plan.md has the formulas, the assumptions and the model's error."
     },
     mixinStandardHelpOptions = true)
@@ -75,6 +73,16 @@ public final class PlanCommand implements Callable<Integer> {
               + " ${COMPLETION-CANDIDATES}.",
       completionCandidates = Machines.class)
   private Path machine;
+
+  @Option(
+      names = "--gpu-model",
+      paramLabel = "NAME",
+      defaultValue = "",
+      description =
+          "The GPUs' model as the driver names it, such as \"NVIDIA H200\", for times that were"
+              + " measured on it (NVIDIA H200: groups of 2 to 4 GPUs of one machine, and"
+              + " NCCL4J_COSTS_FILE); default: none.")
+  private String gpuModel = "";
 
   @Option(
       names = "--gpus",
@@ -205,8 +213,7 @@ public final class PlanCommand implements Callable<Integer> {
     checkExperts(shape);
     try {
       XmlElement system = MachineFile.read(machine);
-      ClusterOptions options = new ClusterOptions(settings.topology(), PeerStatus.ALLOWED, false);
-      GroupCosts costs = new GroupCosts(system, options, settings);
+      GroupCosts costs = new GroupCosts(system, settings, gpuModel);
       Job job = job(shape, costs);
       Layout.Most most =
           new Layout.Most(context, expert != null ? expert : shape.experts().number());

@@ -76,7 +76,7 @@ final class PlanJson {
       json.writeNumberField("stride", traffic.stride());
       json.writeNumberField("bytes", traffic.bytes());
       json.writeNumberField("calls", traffic.calls());
-      json.writeNumberField("us", call.way().micros());
+      json.writeNumberField("us", call.way().microseconds());
       json.writeStringField("algorithm", call.way().algorithm().label());
       json.writeStringField("protocol", call.way().protocol().label());
       json.writeEndObject();

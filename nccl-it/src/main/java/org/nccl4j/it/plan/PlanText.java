@@ -165,7 +165,7 @@ final class PlanText {
           traffic.stride(),
           traffic.bytes(),
           traffic.calls(),
-          call.way().micros(),
+          call.way().microseconds(),
           call.milliseconds(),
           call.way().algorithm().label(),
           call.way().protocol().label());

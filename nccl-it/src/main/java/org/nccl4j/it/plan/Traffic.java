@@ -50,6 +50,13 @@ record Traffic(
     }
   }
 
+  /** The operation whose choices the planner makes for it. */
+  Operation planned() {
+    return operation == Operation.DISPATCH || operation == Operation.COMBINE
+        ? Operation.ALL_TO_ALL
+        : operation;
+  }
+
   /** The traffic of a layout's last stage. */
   static List<Traffic> of(Job job, Layout layout) {
     return of(job, layout, layout.pipeline() - 1);

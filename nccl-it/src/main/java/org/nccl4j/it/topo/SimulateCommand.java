@@ -20,7 +20,6 @@ import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.simulate.Simulation;
-import org.nccl4j.transport.net.NetChannelCount;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -38,9 +37,6 @@ final class SimulateCommand extends TopoAction {
   private static final int SHOWN_WAYS = 3;
   private static final int SMALLEST_POWER = 10;
   private static final int LARGEST_POWER = 32;
-
-  /** The network whose data go through the host's memory. */
-  private static final String SOCKETS = "Socket";
 
   @Option(
       names = "--nodes",
@@ -79,17 +75,8 @@ final class SimulateCommand extends TopoAction {
   }
 
   private ClusterChoices planner(Settings settings, Cluster cluster) {
-    String network = settings.get(Settings.NCCL_NET).split(",", -1)[0].trim();
     int ranks = cluster.comm().shape().nRanks();
-    return ClusterChoices.of(
-        settings,
-        cluster,
-        model,
-        new ClusterChoices.Network(
-            network.isEmpty() ? "IB" : network,
-            /* direct= */ !network.equalsIgnoreCase(SOCKETS),
-            cards -> NetChannelCount.ofNeighbours(settings, cards),
-            cards -> NetChannelCount.ofPairs(settings, ranks, cards)));
+    return ClusterChoices.of(settings, cluster, model, ModelledNetwork.of(settings, ranks));
   }
 
   /** For all sizes with an element for each rank at least. */

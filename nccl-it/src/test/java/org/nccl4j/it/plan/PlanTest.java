@@ -18,20 +18,27 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.init.costs.ClusterChoices;
+import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.plan.Traffic.Axis;
+import org.nccl4j.it.topo.ModelledNetwork;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
+import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
+import org.nccl4j.topo.xml.XmlElement;
 
 /** {@code nccl plan} prints what its formulas and the topology's cost model say. */
 class PlanTest {
@@ -201,38 +208,57 @@ class PlanTest {
   }
 
   private static GroupCosts costs(String speed) {
-    return costs(speed, Map.of());
-  }
-
-  private static GroupCosts costs(String speed, Map<String, String> settings) {
     return new GroupCosts(
-        TopologyXml.parseSystem("test", speed),
-        ClusterOptions.DEFAULT,
-        Settings.ofProcess(settings));
+        TopologyXml.parseSystem("test", speed), Settings.ofProcess("test", Map.of()), "");
   }
 
-  /** A rank's two channels between machines carry 10.4 GB/s, whatever its cards carry. */
-  @Test
-  void channelsLimitWhatGoesBetweenMachines() throws IOException {
-    String text = Files.readString(MACHINE);
-    GroupCosts all = costs(text);
-    GroupCosts few = costs(text, Map.of("NCCL_NCHANNELS_PER_NET_PEER", "2"));
-    long bytes = 1L << 30;
-    for (int stride : new int[] {1, 8}) {
-      for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER)) {
-        Traffic call = new Traffic(Axis.data, operation, 16, 0, stride, bytes, 1);
-        // By NVLSTree, each of eight heads of a machine sends a part.
-        double sent = bytes * (operation == Operation.ALL_REDUCE ? 1.0 / 8 : 15.0 / 16);
-        float time = few.cost(call).micros();
-        assertTrue(time >= 0.9 * sent / 10.4e3, call + ": " + time);
-        assertTrue(all.cost(call).micros() < time, call.toString());
+  /** A group of all GPUs is a communicator over such machines, for the planner too. */
+  @ParameterizedTest
+  @ValueSource(strings = {"IB", "Socket"})
+  void groupsGetWhatThePlannerChooses(String network) throws IOException {
+    Settings settings = Settings.ofProcess("test", Map.of("NCCL_NET", network));
+    XmlElement system = TopologyXml.parseSystem("test", Files.readString(MACHINE));
+    GroupCosts costs = new GroupCosts(system, settings, "");
+    for (int machines : new int[] {1, 2, 5}) {
+      int ranks = 8 * machines;
+      Cluster cluster =
+          Cluster.of(
+              system,
+              machines,
+              ClusterChoices.searching(
+                  new ClusterOptions(settings.topology(), PeerStatus.ALLOWED, false)));
+      List<List<Integer>> hosts =
+          IntStream.range(0, machines)
+              .mapToObj(host -> IntStream.range(8 * host, 8 * host + 8).boxed().toList())
+              .toList();
+      ClusterChoices planner =
+          ClusterChoices.of(
+              settings,
+              new ClusterChoices.Members(
+                  cluster.topology(), hosts, List.of(cluster.whole()), /* multicast= */ true),
+              "",
+              ModelledNetwork.of(settings, ranks));
+      for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.ALL_TO_ALL)) {
+        for (long count = 1 << 10; count <= 1 << 28; count *= 8) {
+          long bytes = 4 * count * operation.wholes(ranks);
+          AlgorithmChoice expected = planner.choose(operation, count).chosen();
+          AlgorithmChoice cost =
+              costs.cost(new Traffic(Axis.data, operation, ranks, 0, 1, bytes, 1));
+          assertEquals(expected.algorithm(), cost.algorithm(), operation + " of " + bytes);
+          assertEquals(expected.protocol(), cost.protocol());
+          assertEquals(
+              expected.microseconds(), cost.microseconds(), 1e-6 * expected.microseconds());
+        }
       }
     }
-    Traffic within = data(8, 1, bytes);
-    assertEquals(all.cost(within), few.cost(within), "links within a machine");
-    float two = few.cost(exchange(2, 8, bytes)).micros();
-    assertTrue(two >= 0.9 * bytes / 2 / 10.4e3, two + " us");
-    assertTrue(two > 2 * all.cost(exchange(2, 8, bytes)).micros(), two + " us");
+  }
+
+  @Test
+  void settingsOfThePlannerCount() {
+    String line = "--model gpt-7b --gpus 32 --batch 64 --recompute --json --set NCCL_ALGO=tree";
+    assertEquals(0, run(words(line)), err.toString());
+    assertTrue(out.toString().contains("\"algorithm\":\"Tree\""), out.toString());
+    assertFalse(out.toString().contains("\"algorithm\":\"NVLS\""), out.toString());
   }
 
   private static Traffic data(int ranks, int stride, long bytes) {
@@ -246,15 +272,15 @@ class PlanTest {
     GroupCosts fast = costs(text);
     GroupCosts slow = costs(text.replace("speed=\"400000\"", "speed=\"100000\""));
     long bytes = 1L << 30;
-    float within = fast.cost(data(8, 1, bytes)).micros();
-    float across = fast.cost(data(8, 8, bytes)).micros();
+    double within = fast.cost(data(8, 1, bytes)).microseconds();
+    double across = fast.cost(data(8, 8, bytes)).microseconds();
     // A card carries 50 GB/s, and a ring of 8 sends 7/4 of the data.
     double least = 1.75 * bytes / 50e3;
     assertTrue(across > 0.9 * least && across < 2 * least, across + " us, at least " + least);
     assertTrue(within < across / 4, within + " us within a machine, " + across + " across");
-    float slower = slow.cost(data(8, 8, bytes)).micros();
+    double slower = slow.cost(data(8, 8, bytes)).microseconds();
     assertTrue(slower > 3 * across, slower + " us with a quarter of the speed, " + across);
-    assertEquals(within, slow.cost(data(8, 1, bytes)).micros(), "cards are not used within");
+    assertEquals(within, slow.cost(data(8, 1, bytes)).microseconds(), "cards are not used within");
   }
 
   /** A machine of 8 of 16 GPUs sends half of their data to the other, over 8 cards of 50 GB/s. */
@@ -263,13 +289,13 @@ class PlanTest {
     GroupCosts costs = costs(Files.readString(MACHINE));
     long bytes = 1L << 30;
     double least = 8 * bytes / 2.0 / 400e3;
-    float across = costs.cost(exchange(16, 1, bytes)).micros();
+    double across = costs.cost(exchange(16, 1, bytes)).microseconds();
     assertTrue(across > 0.9 * least && across < 2 * least, across + " us, at least " + least);
     // Eight groups of one GPU a machine share the cards: each has the 50 GB/s of one.
     double ofOne = bytes * 7.0 / 8 / 50e3;
-    float apart = costs.cost(exchange(8, 8, bytes)).micros();
+    double apart = costs.cost(exchange(8, 8, bytes)).microseconds();
     assertTrue(apart > 0.9 * ofOne && apart < 2 * ofOne, apart + " us, at least " + ofOne);
-    float within = costs.cost(exchange(8, 1, bytes)).micros();
+    double within = costs.cost(exchange(8, 1, bytes)).microseconds();
     assertTrue(within < across / 3, within + " us within a machine, " + across + " across");
     assertEquals(Algorithm.PAIRWISE, costs.cost(exchange(8, 1, bytes)).algorithm());
   }
@@ -290,10 +316,10 @@ class PlanTest {
           Operation.COMBINE
         }) {
       for (int[] group : new int[][] {{2, 1}, {2, 8}, {16, 1}, {4, 4}}) {
-        float last = 0;
+        double last = 0;
         for (long bytes = 1 << 22; bytes <= 1 << 30; bytes *= 4) {
           Traffic call = new Traffic(Axis.data, operation, group[0], 0, group[1], bytes, 1);
-          float time = costs.cost(call).micros();
+          double time = costs.cost(call).microseconds();
           assertTrue(time > last, call + ": " + time + " us, " + last + " for a quarter");
           last = time;
         }

@@ -6,6 +6,7 @@ import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.init.engine.Engine;
+import org.nccl4j.api.init.engine.NvlsSetup;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.plan.MessageChoices;
 import org.nccl4j.api.plan.Planner;
@@ -26,6 +27,9 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
@@ -34,13 +38,17 @@ import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.system.Node;
 
 /**
- * The choices that a communicator with a rank on every GPU of a cluster would make over
- * connections, asked of its planner without creating one. NVLink SHARP, which the driver and the
- * ranks decide on, and windows are left out. GPUs have room for all blocks.
+ * The choices that a communicator of GPUs, such as one with a rank on every GPU of a cluster, would
+ * make over connections, asked of its planner without creating one. Windows are left out, and so is
+ * NVLink SHARP unless {@link Members#multicast} says otherwise: the driver and the ranks decide on
+ * it. GPUs have room for all blocks.
  */
 public final class ClusterChoices {
   private static final String NAME = "simulation";
   private static final DataType TYPE = DataType.FLOAT32;
+
+  /** Of slots of NVLS, which times do not depend on. */
+  private static final int NVLS_CHUNK_BYTES = 128 << 10;
 
   private final CommunicatorProfile ranks;
   private final Planner.Rules rules;
@@ -48,10 +56,10 @@ public final class ClusterChoices {
   private final AlgorithmSelector selector;
   private final MessageChoices messages;
 
-  private ClusterChoices(CommunicatorProfile ranks, Planner.Rules rules) {
+  private ClusterChoices(CommunicatorProfile ranks, Nvls nvls, Planner.Rules rules) {
     this.ranks = ranks;
     this.rules = rules;
-    this.costs = rules.ctas().costs(ranks.costs(), ranks.nRanks());
+    this.costs = rules.ctas().costs(ranks.costs(nvls, Optional.empty()), ranks.nRanks());
     this.selector = new AlgorithmSelector(costs, rules.filter(), rules.edit());
     this.messages = new MessageChoices(ranks, costs, rules, /* hasCopyEngines= */ true);
   }
@@ -67,6 +75,70 @@ public final class ClusterChoices {
    */
   public record Network(
       String name, boolean direct, IntUnaryOperator channels, IntUnaryOperator pairChannels) {}
+
+  /**
+   * The GPUs of a communicator.
+   *
+   * @param topology of its ranks, made with the options of {@link #searching}
+   * @param hosts the ranks of each machine, ascending; machines by their lowest rank
+   * @param machines the routes of each, or of one machine that all are like
+   * @param multicast whether NVLink SHARP counts where the topology shows it and the settings allow
+   *     it
+   */
+  public record Members(
+      CommTopology topology, List<List<Integer>> hosts, List<Routes> machines, boolean multicast) {
+    /** Copies the lists. */
+    public Members {
+      hosts = List.copyOf(hosts);
+      machines = List.copyOf(machines);
+    }
+
+    /** A rank on every GPU of a cluster. */
+    static Members of(Cluster cluster) {
+      int each = cluster.whole().machine().gpus().size();
+      return new Members(
+          cluster.topology(),
+          IntStream.range(0, cluster.machines())
+              .mapToObj(host -> IntStream.range(host * each, (host + 1) * each).boxed().toList())
+              .toList(),
+          List.of(cluster.whole()),
+          /* multicast= */ false);
+    }
+
+    int nRanks() {
+      return hosts.stream().mapToInt(List::size).sum();
+    }
+
+    /** NVLS of these GPUs, which have no memory for it; null for none. */
+    private Nvls nvls(Settings settings) {
+      int fewest = hosts.stream().mapToInt(List::size).min().orElse(0);
+      int channels = topology.comm().nvlsChannels();
+      if (!multicast
+          || channels == 0
+          || fewest < NvlsSetup.FEWEST_RANKS
+          || settings.get(Settings.NCCL_NVLS_ENABLE) == 0
+          || settings.get(Settings.NCCL4J_NVLS_MODE).equals("off")) {
+        return null;
+      }
+      List<Integer> ranks = hosts.get(0);
+      int heads = Math.min(fewest, NvlsLayout.MOST_HEADS);
+      return new Nvls(
+          new NvlsLayout(heads, Math.min(channels, ConnectionLayout.CHANNELS), NVLS_CHUNK_BYTES),
+          ranks,
+          ranks.subList(0, heads),
+          0,
+          /* unicast= */ null,
+          new MulticastMemory(/* emulated= */ false, List.of()),
+          /* trees= */ List.of(),
+          hosts.size(),
+          /* combinesBytes= */ false);
+    }
+
+    /** True if a network connects some of them. */
+    boolean areCarried() {
+      return hosts.size() > 1 || topology.comm().shape().nNodes() > 1;
+    }
+  }
 
   /**
    * A choice.
@@ -119,47 +191,55 @@ public final class ClusterChoices {
    */
   public static ClusterChoices of(
       Settings settings, Cluster cluster, String model, Network network) {
-    CommunicatorProfile ranks = profile(settings, cluster, model, network);
+    return of(settings, Members.of(cluster), model, network);
+  }
+
+  /**
+   * The choices of a communicator.
+   *
+   * @param model of its GPUs, as above
+   * @throws org.nccl4j.device.NcclException likewise
+   */
+  public static ClusterChoices of(
+      Settings settings, Members members, String model, Network network) {
+    CommunicatorProfile ranks = profile(settings, members, model, network);
     return new ClusterChoices(
         ranks,
+        members.nvls(settings),
         Engine.rules(
             settings,
-            new TunerContext(NAME, ranks.nRanks(), cluster.machines(), ranks.kind()),
+            new TunerContext(NAME, ranks.nRanks(), members.hosts.size(), ranks.kind()),
             ranks.room(),
             new InfoLog(settings, NAME)));
   }
 
   /** The facts that the ranks of a communicator would find and tell each other. */
   static CommunicatorProfile profile(
-      Settings settings, Cluster cluster, String model, Network network) {
-    CommTopology topology = cluster.topology();
-    Routes machine = cluster.whole();
-    int each = machine.machine().gpus().size();
-    boolean carried = cluster.machines() > 1 || cluster.domains().size() > 1;
-    boolean reach = !carried && allReachEachOther(machine);
+      Settings settings, Members members, String model, Network network) {
+    CommTopology topology = members.topology;
+    boolean carried = members.areCarried();
+    boolean reach =
+        !carried && members.machines.stream().allMatch(ClusterChoices::allReachEachOther);
     boolean nvlink =
         reach && new ChannelGraphs(List.of(), List.of(), Optional.of(topology)).isByNvlink();
-    List<List<Integer>> hosts =
-        IntStream.range(0, cluster.machines())
-            .mapToObj(host -> IntStream.range(host * each, (host + 1) * each).boxed().toList())
-            .toList();
     int cards = ChannelBandwidth.channels(topology);
     return new CommunicatorProfile(
-        cluster.machines() * each,
+        members.nRanks(),
         Device.Kind.CUDA,
         model,
         reach,
         nvlink,
         new RankPlacement(
-                hosts,
+                members.hosts,
                 carried,
                 carried ? network.channels.applyAsInt(cards) : ConnectionLayout.CHANNELS,
-                /* lines= */ !carried || !network.direct || !reachesGpus(machine),
+                /* lines= */ !carried
+                    || !network.direct
+                    || members.machines.stream().noneMatch(ClusterChoices::reachesGpus),
                 network.name)
             .withPairChannels(
                 carried ? network.pairChannels.applyAsInt(cards) : ConnectionLayout.CHANNELS)
-            .withLate(
-                ScaleSettings.connectsLate(settings, Device.Kind.CUDA, cluster.machines() * each)),
+            .withLate(ScaleSettings.connectsLate(settings, Device.Kind.CUDA, members.nRanks())),
         Optional.of(topology),
         TunedTable.read(settings.get(PlanSettings.NCCL4J_COSTS_FILE)),
         Runtime.getRuntime().availableProcessors(),
@@ -226,5 +306,30 @@ public final class ClusterChoices {
         /* channels= */ 0,
         Stream.concat(Stream.of(chosen), others).toList(),
         messages.source(operation, chosen));
+  }
+
+  /**
+   * Predicted microseconds of a choice while others use the same links: what depends on the bytes
+   * takes so many times as long.
+   *
+   * @param shared at least 1
+   */
+  public double microseconds(Choice choice, double shared) {
+    double all = choice.chosen().microseconds();
+    double least = Math.min(all, least(choice));
+    return least + shared * (all - least);
+  }
+
+  /** Of the chosen way with as few bytes as there are. */
+  private double least(Choice choice) {
+    Operation operation = choice.operation();
+    AlgorithmChoice way = choice.chosen();
+    return operation.isCollective()
+        ? costs.microseconds(
+            operation,
+            way.algorithm(),
+            way.protocol(),
+            (long) TYPE.bytes() * operation.wholes(ranks.nRanks()))
+        : messages.choice(operation, TYPE.bytes(), TYPE).microseconds();
   }
 }

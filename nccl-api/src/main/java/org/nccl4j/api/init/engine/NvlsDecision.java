@@ -28,7 +28,7 @@ record NvlsDecision(boolean wanted, String refusal) {
    * Fewest ranks of each machine for which NVLS is used unasked: among two it spares the links
    * nothing.
    */
-  private static final int FEWEST = 3;
+  static final int FEWEST = 3;
 
   /**
    * The decision.

@@ -38,6 +38,9 @@ import org.nccl4j.device.symmetric.ShareableMemory;
  * requested and not available.
  */
 public final class NvlsSetup implements AutoCloseable {
+  /** The fewest ranks on each machine with which NVLS is used unasked. */
+  public static final int FEWEST_RANKS = NvlsDecision.FEWEST;
+
   private static final Logger LOG = DebugLog.of("NVLS");
   private static final String SEPARATOR = "\t";
 

@@ -74,7 +74,8 @@ class ClusterChoicesTest {
             Map.of("NCCL_ALGO", algorithms, "NCCL_PROTO", protocols, "NCCL_TUNER_PLUGIN", "none"));
     Cluster cluster = cluster(settings, machines);
     ClusterChoices choices = ClusterChoices.of(settings, cluster, "", network(direct));
-    CommunicatorProfile ranks = ClusterChoices.profile(settings, cluster, "", network(direct));
+    CommunicatorProfile ranks =
+        ClusterChoices.profile(settings, ClusterChoices.Members.of(cluster), "", network(direct));
     FakeKernels kernels = new FakeKernels();
     kernels.copyEngines = true;
     Planner.Rules rules =
@@ -106,14 +107,16 @@ class ClusterChoicesTest {
   void theRanksAreThoseOfTheTopology() {
     Settings settings = Settings.ofProcess(Map.of());
     CommunicatorProfile alone =
-        ClusterChoices.profile(settings, cluster(settings, 1), "", network(true));
+        ClusterChoices.profile(
+            settings, ClusterChoices.Members.of(cluster(settings, 1)), "", network(true));
     assertTrue(alone.reach() && alone.nvlink() && alone.spread().lines());
     assertFalse(alone.spread().carried());
     assertEquals(ConnectionLayout.CHANNELS, alone.spread().channels());
     assertEquals(ConnectionLayout.CHANNELS, alone.spread().pairChannels());
     for (boolean direct : new boolean[] {false, true}) {
       CommunicatorProfile several =
-          ClusterChoices.profile(settings, cluster(settings, 3), "H100", network(direct));
+          ClusterChoices.profile(
+              settings, ClusterChoices.Members.of(cluster(settings, 3)), "H100", network(direct));
       assertEquals(24, several.nRanks());
       assertFalse(several.reach() || several.nvlink());
       assertEquals(!direct, several.spread().lines());
@@ -124,7 +127,75 @@ class ClusterChoicesTest {
       assertEquals(List.of(8, 9, 10, 11, 12, 13, 14, 15), several.spread().ranks().get(1));
     }
     Settings far = Settings.ofProcess(Map.of("NCCL_NET_GDR_LEVEL", "LOC"));
-    assertTrue(ClusterChoices.profile(far, cluster(far, 2), "", network(true)).spread().lines());
+    assertTrue(
+        ClusterChoices.profile(far, ClusterChoices.Members.of(cluster(far, 2)), "", network(true))
+            .spread()
+            .lines());
+  }
+
+  /** Where the topology shows it; not with fewer than three GPUs of a machine, and not if off. */
+  @Test
+  void multicastCountsWhereItIsAskedFor() {
+    for (int machines : new int[] {1, 4}) {
+      Settings settings = Settings.ofProcess(Map.of());
+      Cluster cluster = cluster(settings, machines);
+      ClusterChoices.Members without = ClusterChoices.Members.of(cluster);
+      ClusterChoices.Members with =
+          new ClusterChoices.Members(
+              cluster.topology(), without.hosts(), without.machines(), /* multicast= */ true);
+      Algorithm expected = machines == 1 ? Algorithm.NVLS : Algorithm.NVLS_TREE;
+      assertEquals(expected, algorithm(settings, with));
+      assertFalse(isOfSwitch(algorithm(settings, without)));
+      Settings off = Settings.ofProcess(Map.of("NCCL_NVLS_ENABLE", "0"));
+      assertFalse(isOfSwitch(algorithm(off, with)));
+    }
+  }
+
+  private static boolean isOfSwitch(Algorithm algorithm) {
+    return algorithm == Algorithm.NVLS || algorithm == Algorithm.NVLS_TREE;
+  }
+
+  private static Algorithm algorithm(Settings settings, ClusterChoices.Members members) {
+    return ClusterChoices.of(settings, members, "", network(true))
+        .choose(Operation.ALL_REDUCE, 1 << 26)
+        .chosen()
+        .algorithm();
+  }
+
+  /** Of what a choice takes, the part without bytes is not shared. */
+  @Test
+  void sharedLinksTakeLonger() {
+    Settings settings = Settings.ofProcess(Map.of());
+    ClusterChoices choices = ClusterChoices.of(settings, cluster(settings, 4), "", network(true));
+    for (Operation operation : operations()) {
+      for (long count : new long[] {1, 1 << 10, 1 << 24}) {
+        ClusterChoices.Choice choice = choices.choose(operation, count);
+        double alone = choice.chosen().microseconds();
+        assertEquals(alone, choices.microseconds(choice, 1), alone * 1e-9, operation.key());
+        double shared = choices.microseconds(choice, 4);
+        assertTrue(
+            shared >= alone && shared <= 4 * alone, operation.key() + " " + alone + " " + shared);
+        assertTrue(count < 1 << 24 || shared > 3.5 * alone, operation + ": " + shared);
+      }
+    }
+  }
+
+  /** Ranks on one GPU of each machine, and on machines with different numbers of ranks. */
+  @Test
+  void theRanksOfAGroupAreThoseOfItsHosts() {
+    Settings settings = Settings.ofProcess(Map.of());
+    Cluster cluster = cluster(settings, 2);
+    List<List<Integer>> hosts = List.of(List.of(0, 1, 2, 3, 4), List.of(5, 6, 7, 8, 9, 10, 11));
+    CommunicatorProfile ranks =
+        ClusterChoices.profile(
+            settings,
+            new ClusterChoices.Members(cluster.topology(), hosts, List.of(cluster.whole()), false),
+            "",
+            network(true));
+    assertEquals(12, ranks.nRanks());
+    assertEquals(hosts, ranks.spread().ranks());
+    assertTrue(ranks.spread().carried() && ranks.spread().hasRails());
+    assertFalse(ranks.reach());
   }
 
   /** Other ways that the settings allow, and the one that would be next. */
