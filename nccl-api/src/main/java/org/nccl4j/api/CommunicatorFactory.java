@@ -160,7 +160,8 @@ final class CommunicatorFactory {
     int rank = request.rank();
     int nRanks = request.nRanks();
     List<BootstrapId> roots = request.ids();
-    InitTimes times = new InitTimes(name, rank);
+    InitRequest own = new InitRequest(name, device, settings);
+    InitTimes times = new InitTimes(name, rank, own.job());
     times.begin(InitTimes.BOOTSTRAP);
     long began = System.nanoTime();
     Bootstrap bootstrap = TcpBootstrap.join(request);
@@ -173,7 +174,7 @@ final class CommunicatorFactory {
                         nRanks,
                         Patience.text(Duration.ofNanos(System.nanoTime() - began)),
                         roots.stream().map(BootstrapId::where).collect(Collectors.joining(", "))));
-    return Initializer.create(new InitRequest(name, device, settings), bootstrap, times);
+    return Initializer.create(own, bootstrap, times);
   }
 
   static List<CommunicatorState> joinAll(List<Device> devices, CommunicatorConfig config) {

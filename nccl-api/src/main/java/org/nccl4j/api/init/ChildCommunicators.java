@@ -241,7 +241,7 @@ public final class ChildCommunicators {
       Bootstrap lazy = new LazyBootstrap(parent.bootstrap(), ranks, lead, path);
       return shared(request, lazy, ranks, path);
     }
-    InitTimes times = new InitTimes(name, ranks.indexOf(parent.rank()));
+    InitTimes times = new InitTimes(name, ranks.indexOf(parent.rank()), request.job());
     times.begin(InitTimes.BOOTSTRAP);
     return Initializer.create(request, parent.bootstrap().reunite(ranks, lead, path), times);
   }
@@ -249,6 +249,8 @@ public final class ChildCommunicators {
   /** On the parent's connections. */
   private CommunicatorState shared(
       InitRequest request, Bootstrap bootstrap, List<Integer> ranks, String path) {
+    InitTimes times = new InitTimes(request.name(), bootstrap.rank(), request.job());
+    times.begin("graphs");
     Membership members = parent.members().subset(ranks, path);
     Engine old = parent.engine();
     TopologyExchange machines = old.place().machines().of(ranks);
@@ -267,13 +269,16 @@ public final class ChildCommunicators {
     return undo.made(
         request.name(),
         () -> {
+          times.begin("kernels");
           KernelCommunicator kernels =
               old.kernels().share(spec(request, bootstrap.rank(), members, graphs), ranks, path);
           undo.push(kernels::close);
           Profilers profilers = Profilers.open(request, bootstrap.rank(), ranks.size());
           undo.push(profilers::close);
           Made made = new Made(request, bootstrap, members, machines, graphs, profilers);
-          return new CommunicatorState(request, bootstrap, members, engine(made, kernels, ranks));
+          Engine engine = engine(made, kernels, ranks);
+          times.done(request.logLevel("INIT"));
+          return new CommunicatorState(request, bootstrap, members, engine);
         },
         cause -> {});
   }

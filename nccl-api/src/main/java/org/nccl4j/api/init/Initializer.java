@@ -37,11 +37,13 @@ import org.nccl4j.api.init.topology.PeerDistances;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
+import org.nccl4j.api.observe.ProxySpans;
 import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
@@ -81,7 +83,8 @@ public final class Initializer {
    * bootstrap; if it fails, the failure is reported to all ranks and everything is freed.
    */
   public static CommunicatorState create(InitRequest request, Bootstrap bootstrap) {
-    return create(request, bootstrap, new InitTimes(request.name(), bootstrap.rank()));
+    return create(
+        request, bootstrap, new InitTimes(request.name(), bootstrap.rank(), request.job()));
   }
 
   /**
@@ -105,7 +108,7 @@ public final class Initializer {
   static <T> T again(
       InitRequest request, Bootstrap bootstrap, Profilers profilers, Function<Engine, T> last) {
     bootstrap.making();
-    InitTimes times = new InitTimes(request.name(), bootstrap.rank());
+    InitTimes times = new InitTimes(request.name(), bootstrap.rank(), request.job());
     return new Initializer(request, bootstrap, profilers)
         .make(times, (members, engine) -> last.apply(engine));
   }
@@ -237,7 +240,12 @@ public final class Initializer {
         ranks.neighbours(),
         ranks.graphs().egress(request.settings()),
         NetworkTls.of(TlsSettings.files(request.settings())),
-        profilers.ofSteps());
+        profilers.ofSteps(),
+        new ProxySpans(
+            request.job(),
+            request.name(),
+            bootstrap.rank(),
+            request.settings().get(DebugSettings.NCCL4J_TRACE_RATE)));
   }
 
   private void openTransports(List<TransportProvider> providers, TransportContextImpl context) {

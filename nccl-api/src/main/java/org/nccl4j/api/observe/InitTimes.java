@@ -5,11 +5,13 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
+import org.nccl4j.api.observe.span.OperationSpan;
+import org.nccl4j.api.observe.span.SpanLogs;
 import org.nccl4j.device.DebugLog;
 
 /**
- * The durations of the phases of a communicator's creation: as events for Java Flight Recorder, and
- * as one line of the log. One thread.
+ * The durations of the phases of a communicator's creation: as events for Java Flight Recorder, as
+ * spans for observers of the job, and as one line of the log. One thread.
  */
 public final class InitTimes {
   /** The phase in which ranks come together, by sockets. */
@@ -19,15 +21,21 @@ public final class InitTimes {
 
   private final String communicator;
   private final int rank;
+  private final Object job;
   private final Map<String, Long> nanos = new LinkedHashMap<>();
   private Events.InitPhase phase;
   private String name;
   private long began;
 
-  /** Nothing has begun. */
-  public InitTimes(String communicator, int rank) {
+  /**
+   * Nothing has begun.
+   *
+   * @param job whose observers may record the creation
+   */
+  public InitTimes(String communicator, int rank, Object job) {
     this.communicator = communicator;
     this.rank = rank;
+    this.job = job;
   }
 
   /** Ends the phase that is under way, and begins another. */
@@ -43,7 +51,13 @@ public final class InitTimes {
 
   private void end() {
     if (name != null) {
-      nanos.merge(name, System.nanoTime() - began, Long::sum);
+      long now = System.nanoTime();
+      nanos.merge(name, now - began, Long::sum);
+      if (SpanLogs.areAny()) {
+        OperationSpan phaseOfJob =
+            OperationSpan.other(0, communicator, rank, "creation", name, /* peer= */ -1);
+        SpanLogs.add(job, phaseOfJob.with(0, 0, began), now);
+      }
     }
     if (phase != null) {
       phase.communicator = communicator;

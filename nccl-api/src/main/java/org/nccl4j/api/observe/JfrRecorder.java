@@ -3,12 +3,14 @@ package org.nccl4j.api.observe;
 import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.flight.RankReport.Operation;
+import org.nccl4j.api.observe.span.OperationSpan;
+import org.nccl4j.api.observe.span.SpanLogs;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
- * Creates the events of one rank for Java Flight Recorder, from the flight recorder. Owner thread:
- * the observer's.
+ * Creates the events of one rank for Java Flight Recorder, and its spans for observers of the job,
+ * from the flight recorder. Owner thread: the observer's.
  */
 final class JfrRecorder {
   private static final long PERIOD_NANOS = 1_000_000_000L;
@@ -16,6 +18,7 @@ final class JfrRecorder {
   private final FlightRecorder log;
   private final FlightRecorder.Rank rank;
   private final OperationEvents operations;
+  private final Object job;
   private long lastNanos = System.nanoTime();
   private long launched;
   private long ended;
@@ -31,6 +34,7 @@ final class JfrRecorder {
       FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks, int rate, Object job) {
     this.log = log;
     this.rank = rank;
+    this.job = job;
     this.operations = new OperationEvents(log, rank, hooks, rate, job);
     operations.look();
   }
@@ -45,6 +49,7 @@ final class JfrRecorder {
     NcclException failure = kernels.failure();
     if (failure != null && !failed) {
       failed = true;
+      moment("failure (%s)".formatted(failure.id().text()), /* peer= */ -1);
       if (Events.areRecorded()) {
         fail(failure);
       }
@@ -52,9 +57,19 @@ final class JfrRecorder {
     long now = System.nanoTime();
     if (now - lastNanos >= PERIOD_NANOS) {
       lastNanos = now;
-      if (Events.areRecorded()) {
+      if (Events.areRecorded() || SpanLogs.areAny()) {
         second();
       }
+    }
+  }
+
+  /** Adds a moment to the recordings of the job's observers. */
+  private void moment(String what, int peer) {
+    if (SpanLogs.areAny()) {
+      long now = System.nanoTime();
+      OperationSpan span =
+          OperationSpan.other(rank.communicator(), rank.name(), rank.rank(), "", what, peer);
+      SpanLogs.add(job, span.with(0, 0, now), now);
     }
   }
 
@@ -71,12 +86,26 @@ final class JfrRecorder {
   }
 
   private void second() {
-    Events.Progress progress = new Events.Progress();
-    Events.Stall stall = new Events.Stall();
-    if (!progress.isEnabled() && !stall.isEnabled()) {
-      return;
-    }
+    boolean recorded = Events.areRecorded();
     RankReport report = log.report(rank.operations());
+    if (isStill(report)) {
+      moment("waits for rank %d".formatted(report.waitsFor()), report.waitsFor());
+    }
+    if (recorded) {
+      record(report);
+    }
+    launched = report.launched();
+    ended = report.ended();
+  }
+
+  private static boolean isStill(RankReport report) {
+    return report.current() != null
+        && report.stillMillis() >= Diagnosis.STILL_MILLIS
+        && !report.failed();
+  }
+
+  private void record(RankReport report) {
+    Events.Progress progress = new Events.Progress();
     if (report.launched() > launched || report.ended() > ended) {
       Operation last = report.last();
       progress.communicator = rank.name();
@@ -87,9 +116,8 @@ final class JfrRecorder {
       progress.bytes = last == null ? 0 : last.bytes();
       progress.commit();
     }
-    if (report.current() != null
-        && report.stillMillis() >= Diagnosis.STILL_MILLIS
-        && !report.failed()) {
+    if (isStill(report)) {
+      Events.Stall stall = new Events.Stall();
       stall.communicator = rank.name();
       stall.rank = rank.rank();
       stall.communicatorId = rank.communicator();
@@ -98,7 +126,5 @@ final class JfrRecorder {
       stall.millis = report.stillMillis();
       stall.commit();
     }
-    launched = report.launched();
-    ended = report.ended();
   }
 }

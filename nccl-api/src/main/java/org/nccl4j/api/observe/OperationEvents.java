@@ -299,6 +299,7 @@ final class OperationEvents implements OperationHook {
         rank.communicator(),
         rank.name(),
         rank.rank(),
+        /* row= */ "",
         what,
         type.label(),
         count * type.bytes(),

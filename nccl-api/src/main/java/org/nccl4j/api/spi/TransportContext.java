@@ -92,4 +92,46 @@ public interface TransportContext extends NetContext {
   default Optional<Consumer<Profiler.ProxyStep>> proxySteps() {
     return Optional.empty();
   }
+
+  /**
+   * A step of a proxy that has ended.
+   *
+   * @param peer the rank at the other end
+   * @param sends true for a send, false for a receive
+   * @param number among the steps of its channel in this direction, from 0
+   * @param bytes of its data
+   * @param zeroCopy whether from, or into, the buffer of the operation
+   */
+  record EndedStep(int peer, boolean sends, long number, int bytes, boolean zeroCopy) {}
+
+  /** Takes the times of proxies' steps while an observer of the job records. Any thread. */
+  interface StepTimes {
+    /** Takes none. */
+    StepTimes NONE =
+        new StepTimes() {
+          @Override
+          public long begin() {
+            return 0;
+          }
+
+          @Override
+          public void ended(EndedStep step, long beginNanos) {}
+        };
+
+    /**
+     * Called when a step is posted; costs a look at a word while nobody records.
+     *
+     * @return the time by {@link System#nanoTime}, for {@link #ended}; 0 for a step that is not
+     *     recorded
+     */
+    long begin();
+
+    /** Called when a step has ended of which {@link #begin} has returned a time. */
+    void ended(EndedStep step, long beginNanos);
+  }
+
+  /** The times of this rank's proxies' steps; always the same. It never throws. */
+  default StepTimes stepTimes() {
+    return StepTimes.NONE;
+  }
 }

@@ -11,7 +11,8 @@ import org.nccl4j.device.support.Patience;
 import org.nccl4j.it.trace.Span.RecordedProcess;
 
 /**
- * The operations of a job on all its hosts, asked of its ranks for some seconds.
+ * The operations, creations and proxies of a job on all its hosts, asked of its ranks for some
+ * seconds.
  *
  * @param missing problems of roots and ranks that gave nothing, or not all
  */
@@ -49,6 +50,21 @@ record JobRecording(List<Span> spans, List<String> missing) {
 
   private static Span span(JobTrace.Recorded recorded) {
     OperationSpan of = recorded.span();
+    boolean operates = !of.type().isEmpty();
+    String track = Span.track(of.name(), of.rank());
+    return new Span(
+        new RecordedProcess(recorded.process().host(), recorded.process().pid()),
+        of.communicator(),
+        of.row().isEmpty() ? track : track + ", " + of.row(),
+        of.operation(),
+        operates && Span.waitsForAll(of.operation()) ? of.number() : 0,
+        of.beginNanos(),
+        of.readyNanos(),
+        of.endNanos(),
+        operates ? ofOperation(of) : ofOther(of));
+  }
+
+  private static Map<String, Object> ofOperation(OperationSpan of) {
     Map<String, Object> details = new LinkedHashMap<>();
     details.put("type", of.type());
     details.put("bytes", of.bytes());
@@ -56,15 +72,19 @@ record JobRecording(List<Span> spans, List<String> missing) {
     details.put("communicatorId", of.communicator());
     details.put("number", of.number());
     details.put("every", of.every());
-    return new Span(
-        new RecordedProcess(recorded.process().host(), recorded.process().pid()),
-        of.communicator(),
-        Span.track(of.name(), of.rank()),
-        of.operation(),
-        Span.waitsForAll(of.operation()) ? of.number() : 0,
-        of.beginNanos(),
-        of.readyNanos(),
-        of.endNanos(),
-        details);
+    return details;
+  }
+
+  /** Of a step of a proxy, which has bytes, or of something without any. */
+  private static Map<String, Object> ofOther(OperationSpan of) {
+    Map<String, Object> details = new LinkedHashMap<>();
+    if (of.root() >= 0) {
+      details.put("peer", of.root());
+    }
+    if (of.bytes() > 0) {
+      details.put("step", of.number());
+      details.put("bytes", of.bytes());
+    }
+    return details;
   }
 }

@@ -17,6 +17,8 @@ final class HangingRank {
   enum Mistake {
     /** Nothing: the test stops rank 1. */
     STOPPED,
+    /** Nothing: each rank counts as a host of its own, and all split after each collective. */
+    SPLITTING,
     /** Rank 1 leaves out the fourth collective, and ends its program's work. */
     SKIPPED,
     /** Rank 1 calls the fourth collective with another count, which may end all the same. */
@@ -38,6 +40,9 @@ final class HangingRank {
             .withName("training")
             .withOperationTimeout(Duration.ofMinutes(10))
             .with("NCCL4J_HEARTBEAT_TIMEOUT", "10m");
+    if (mistake == Mistake.SPLITTING) {
+      config = config.with("NCCL_HOSTID", "" + rank).with("NCCL_SOCKET_IFNAME", "lo");
+    }
     try (DeviceStream stream = Devices.host().createStream();
         DeviceMemory data = Devices.host().allocate(8L * COUNT);
         Communicator comm =
@@ -51,9 +56,12 @@ final class HangingRank {
         reduce(comm, data, COUNT, stream);
       }
       System.out.println("ready");
-      if (mistake == Mistake.STOPPED) {
+      if (mistake == Mistake.STOPPED || mistake == Mistake.SPLITTING) {
         while (true) {
           reduce(comm, data, COUNT, stream);
+          if (mistake == Mistake.SPLITTING) {
+            comm.split(0, rank).ifPresent(Communicator::close);
+          }
           LockSupport.parkNanos(1_000_000); // else it takes all processors of a small machine
         }
       }

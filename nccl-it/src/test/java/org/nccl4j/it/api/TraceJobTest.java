@@ -66,12 +66,12 @@ class TraceJobTest {
     return said;
   }
 
-  private void start() throws Exception {
+  private void start(HangingRank.Mistake mistake) throws Exception {
     id = UniqueId.create(CommunicatorConfig.defaults().with("NCCL4J_JOB_STATE", "1"));
     for (int rank = 0; rank < RANKS; rank++) {
       List<String> command = RankJvm.command();
       command.addAll(List.of(HangingRank.class.getName(), id.toString(), Integer.toString(RANKS)));
-      command.addAll(List.of(Integer.toString(rank), HangingRank.Mistake.STOPPED.name()));
+      command.addAll(List.of(Integer.toString(rank), mistake.name()));
       processes.add(new ProcessBuilder(command).redirectErrorStream(true).start());
     }
     for (Process process : processes) {
@@ -86,7 +86,7 @@ class TraceJobTest {
   /** First all ranks; then one is stopped, and the others have the rest of their calls. */
   @Test
   void operationsOfAllRanksAndOneThatIsSilent() throws Exception {
-    start();
+    start(HangingRank.Mistake.STOPPED);
     traceUntil(0, "spans of " + RANKS + " processes");
     String json = Files.readString(file());
     List<MatchResult> all = OPERATION.matcher(json).results().toList();
@@ -106,6 +106,42 @@ class TraceJobTest {
     Said said = traceUntil(1, "missing in the timeline: rank 1 (process " + pid(1) + " on ");
     assertTrue(said.text.contains(") gave no answer"), said.text);
     assertEquals(RANKS, processes.stream().filter(Process::isAlive).count());
+  }
+
+  /** Of ranks on hosts of their own; creations are those of splits. */
+  @Test
+  void creationsAndProxiesHaveRows() throws Exception {
+    start(HangingRank.Mistake.SPLITTING);
+    String json;
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    do { // a recording may be so short for a busy machine that no split is in it
+      traceUntil(0, "spans of " + RANKS + " processes");
+      json = Files.readString(file());
+    } while (!hasAllRows(json) && System.nanoTime() < end);
+    assertTrue(hasAllRows(json), json.substring(0, Math.min(4000, json.length())));
+    assertTrue(
+        Pattern.compile(
+                "\"name\":\"send(, zero copy)?\",\"ph\":\"X\"[^{]*\\{[^}]*\"step\":\\d+,\"bytes\":\\d+")
+            .matcher(json)
+            .find(),
+        json);
+    assertTrue(json.contains("\"name\":\"graphs\",\"ph\":\"X\""), json);
+  }
+
+  /** Of creations of splits, whose names begin with their parent's, and of both ends of proxies. */
+  private static boolean hasAllRows(String json) {
+    for (int rank = 0; rank < RANKS; rank++) {
+      int next = (rank + 1) % RANKS;
+      Pattern creation =
+          Pattern.compile("\\{\"name\":\"training[^\"]*, rank %d, creation".formatted(rank));
+      Pattern proxies =
+          Pattern.compile(
+              "\\{\"name\":\"training, rank %d, proxy, (send|recv) %d\"".formatted(rank, next));
+      if (!creation.matcher(json).find() || !proxies.matcher(json).find()) {
+        return false;
+      }
+    }
+    return true;
   }
 
   @Test

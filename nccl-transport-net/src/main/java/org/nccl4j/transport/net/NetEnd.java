@@ -171,7 +171,8 @@ public abstract class NetEnd implements NetConnector {
 
   /** Returns the events of a channel's steps. */
   final StepEvents events(ProxyChannel channel) {
-    return new StepEvents(ranks(), which, reads, channel, context.proxySteps());
+    return new StepEvents(
+        ranks(), which, reads, channel, context.proxySteps(), context.stepTimes());
   }
 
   /** True if kernels of a GPU use it, which give proxies no turns. */

@@ -41,7 +41,8 @@ public record TransportContextImpl(
     Set<Integer> neighbours,
     Optional<EgressRoutes> egress,
     NetworkTls tls,
-    Optional<Consumer<Profiler.ProxyStep>> proxySteps)
+    Optional<Consumer<Profiler.ProxyStep>> proxySteps,
+    StepTimes stepTimes)
     implements TransportContext {
   @Override
   public Optional<String> setting(String name) {

@@ -19,6 +19,9 @@ public final class SpanLogs {
 
   private static final Map<Object, Map<Long, Recording>> ALL = new IdentityHashMap<>();
 
+  /** True while a rank of this process is recorded, for those that would have something to add. */
+  private static volatile boolean any;
+
   private static final class Recording {
     private final SpanLog log = new SpanLog();
     private boolean goesOn = true;
@@ -47,8 +50,29 @@ public final class SpanLogs {
         own.remove(question.recording());
       }
     }
-    ALL.values().removeIf(Map::isEmpty);
+    dropEmpty();
     return answer;
+  }
+
+  private static void dropEmpty() {
+    ALL.values().removeIf(Map::isEmpty);
+    any = !ALL.isEmpty();
+  }
+
+  /** True if an observer may record a rank of this process. Costs a look at a word. */
+  public static boolean areAny() {
+    return any;
+  }
+
+  /**
+   * Adds what is no operation to all recordings of a rank.
+   *
+   * @param span with the time of its begin by {@link System#nanoTime}
+   */
+  public static void add(Object job, OperationSpan span, long endNanos) {
+    if (any) {
+      of(job).forEach(log -> log.add(span, 0, endNanos));
+    }
   }
 
   /** The answer of a rank without communicators: no operations. */
@@ -70,6 +94,7 @@ public final class SpanLogs {
   /** Ends all recordings of a rank, whose communicators are closed. */
   public static synchronized void end(Object job) {
     ALL.remove(job);
+    any = !ALL.isEmpty();
   }
 
   /** Ends recordings that nobody asks for any more, such as of an observer that was killed. */
@@ -77,7 +102,7 @@ public final class SpanLogs {
     if (!ALL.isEmpty()) {
       ALL.values()
           .forEach(own -> own.values().removeIf(each -> nowNanos - each.askedNanos > LEASE_NANOS));
-      ALL.values().removeIf(Map::isEmpty);
+      dropEmpty();
     }
   }
 }

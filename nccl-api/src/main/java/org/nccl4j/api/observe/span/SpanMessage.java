@@ -28,7 +28,7 @@ import org.nccl4j.api.bootstrap.root.RankState;
  */
 record SpanMessage(
     boolean records, long sentBefore, int left, long leftOut, List<OperationSpan> spans) {
-  private static final int MARK = 0x7370_616E;
+  private static final int MARK = 0x7370_616F;
   private static final int HEADER_BYTES = 2 * Long.BYTES + 3 * Integer.BYTES + 1;
   private static final int MOST_TEXT = 200;
   private static final int MOST_BITS = 63;
@@ -39,6 +39,7 @@ record SpanMessage(
         span.communicator(),
         shortened(span.name()),
         span.rank(),
+        shortened(span.row()),
         shortened(span.operation()),
         shortened(span.type()),
         span.bytes(),
@@ -58,6 +59,7 @@ record SpanMessage(
     out.writeLong(shape.communicator());
     out.writeUTF(shape.name());
     out.writeInt(shape.rank());
+    out.writeUTF(shape.row());
     out.writeUTF(shape.operation());
     out.writeUTF(shape.type());
     out.writeLong(shape.bytes());
@@ -70,6 +72,7 @@ record SpanMessage(
         in.readLong(),
         in.readUTF(),
         in.readInt(),
+        in.readUTF(),
         in.readUTF(),
         in.readUTF(),
         in.readLong(),
@@ -190,6 +193,7 @@ record SpanMessage(
               of.communicator(),
               of.name(),
               of.rank(),
+              of.row(),
               of.operation(),
               of.type(),
               of.bytes(),

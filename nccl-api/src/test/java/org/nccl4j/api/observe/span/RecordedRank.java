@@ -85,6 +85,7 @@ public final class RecordedRank {
         7,
         "training",
         rank,
+        /* row= */ "",
         number % 2 == 0 ? "all_reduce" : "all_gather",
         "float",
         4096,

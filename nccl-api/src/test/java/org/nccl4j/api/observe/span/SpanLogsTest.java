@@ -13,6 +13,9 @@ import java.util.Optional;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.bootstrap.root.RankState;
+import org.nccl4j.api.observe.InitTimes;
+import org.nccl4j.api.observe.ProxySpans;
+import org.nccl4j.api.spi.TransportContext;
 
 /** A rank's recordings for observers, by the times and questions of a test. */
 class SpanLogsTest {
@@ -90,6 +93,45 @@ class SpanLogsTest {
     }
   }
 
+  /** Where an observer records the rank, and nowhere else. */
+  @Test
+  void creationsAndProxiesAreAdded() throws IOException {
+    ProxySpans proxies = new ProxySpans(job, "training", 2, /* rate= */ 0);
+    assertEquals(0, new ProxySpans(new Object(), "none", 0, 0).begin());
+    assertEquals(0, proxies.begin());
+    ask(1, true, 0);
+    assertTrue(SpanLogs.areAny());
+    new ProxySpans(new Object(), "of another job", 0, 0)
+        .ended(new TransportContext.EndedStep(1, true, 7, 100, false), 5);
+    long begin = proxies.begin();
+    proxies.ended(new TransportContext.EndedStep(5, false, 7, 100, true), begin);
+    InitTimes times = new InitTimes("split", 1, job);
+    times.begin("graphs");
+    times.begin("kernels");
+    List<OperationSpan> spans = ask(1, false, 0).spans();
+    assertEquals(2, spans.size(), spans.toString());
+    OperationSpan step = spans.get(0);
+    assertEquals(
+        List.of("training", 2, "proxy, recv 5", "recv, zero copy", "", 100L, 5, 7L),
+        List.of(
+            step.name(),
+            step.rank(),
+            step.row(),
+            step.operation(),
+            step.type(),
+            step.bytes(),
+            step.root(),
+            step.number()));
+    OperationSpan phase = spans.get(1);
+    assertEquals(
+        List.of("split", 1, "creation", "graphs", -1),
+        List.of(phase.name(), phase.rank(), phase.row(), phase.operation(), phase.root()));
+    assertTrue(phase.endNanos() >= phase.beginNanos());
+    times.done(System.Logger.Level.TRACE);
+    assertFalse(SpanLogs.areAny());
+    assertEquals(0, proxies.begin());
+  }
+
   @Test
   void allFieldsTravel() throws IOException {
     Random random = new Random(7);
@@ -102,6 +144,7 @@ class SpanLogsTest {
               random.nextLong(),
               "n\u00e4me \"" + random.nextInt(3),
               random.nextInt(),
+              random.nextBoolean() ? "" : "proxy, send " + random.nextInt(3),
               "send",
               "int8",
               random.nextLong(),

@@ -12,13 +12,14 @@ import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import org.nccl4j.api.spi.Profiler;
 import org.nccl4j.api.spi.Profiler.StepState;
+import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
- * Tells Java Flight Recorder of one proxy's steps, from their posting to the network until it is
- * done with them, and profilers of each state. While no recording asks for these events by name and
- * no profiler for steps, a step costs a few looks. Owner: the thread that gives the proxy its
+ * Tells Java Flight Recorder and observers of the job of one proxy's steps, from their posting to
+ * the network until it is done with them, and profilers of each state. While nobody records and no
+ * profiler asks for steps, a step costs a few looks. Owner: the thread that gives the proxy its
  * turns.
  */
 public final class StepEvents {
@@ -67,6 +68,14 @@ public final class StepEvents {
   /** Received bytes by slot. */
   private final int[] received;
 
+  private final TransportContext.StepTimes times;
+
+  /** Begins of steps by slot, for observers of the job; 0 where none records the step. */
+  private final long[] begins;
+
+  /** By slot, of those steps. */
+  private final boolean[] zeroCopies;
+
   /** Steps that profilers know to be filled. */
   private long filled;
 
@@ -75,13 +84,15 @@ public final class StepEvents {
    *
    * @param connection as profilers number the connections of two ranks
    * @param profilers told of each state
+   * @param times for observers of the job
    */
   public StepEvents(
       EndpointNames ranks,
       int connection,
       boolean sends,
       ProxyChannel channel,
-      Optional<Consumer<Profiler.ProxyStep>> profilers) {
+      Optional<Consumer<Profiler.ProxyStep>> profilers,
+      TransportContext.StepTimes times) {
     this.ranks = ranks;
     this.connection = connection;
     this.sends = sends;
@@ -89,6 +100,9 @@ public final class StepEvents {
     this.profilers = profilers.orElse(null);
     this.underWay = new ProxyStep[channel.slots()];
     this.received = new int[channel.slots()];
+    this.times = times;
+    this.begins = new long[channel.slots()];
+    this.zeroCopies = new boolean[channel.slots()];
   }
 
   /** A sender's kernel has filled all steps before this one. */
@@ -117,6 +131,8 @@ public final class StepEvents {
     if (PROBE.isEnabled()) {
       begin(step, zeroCopy);
     }
+    begins[channel.slot(step)] = times.begin();
+    zeroCopies[channel.slot(step)] = zeroCopy;
     if (profilers != null) {
       received[channel.slot(step)] = 0;
       tell(step, StepState.POSTED);
@@ -135,6 +151,10 @@ public final class StepEvents {
       underWay[channel.slot(step)].zeroCopy = zeroCopy;
       end(step);
     }
+    if (begins[channel.slot(step)] != 0) {
+      zeroCopies[channel.slot(step)] = zeroCopy;
+      tellTimes(step);
+    }
     if (profilers != null) {
       tell(step, StepState.RECEIVED);
     }
@@ -145,6 +165,9 @@ public final class StepEvents {
   void done(long step) {
     if (underWay[channel.slot(step)] != null) {
       end(step);
+    }
+    if (begins[channel.slot(step)] != 0) {
+      tellTimes(step);
     }
     if (profilers != null) {
       tell(step, StepState.DONE);
@@ -167,6 +190,14 @@ public final class StepEvents {
     event.step = step;
     event.bytes = bytes(step);
     event.commit();
+  }
+
+  private void tellTimes(long step) {
+    int slot = channel.slot(step);
+    times.ended(
+        new TransportContext.EndedStep(ranks.peer(), sends, step, bytes(step), zeroCopies[slot]),
+        begins[slot]);
+    begins[slot] = 0;
   }
 
   private void tell(long step, StepState state) {

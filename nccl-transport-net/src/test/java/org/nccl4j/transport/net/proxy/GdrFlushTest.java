@@ -17,6 +17,7 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.Profiler;
+import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
@@ -118,7 +119,9 @@ class GdrFlushTest {
     EndpointNames ranks = new EndpointNames(0, 1);
     Optional<Consumer<Profiler.ProxyStep>> profiler =
         Optional.of(step -> told.add(step.state() + " " + step.number() + " of " + step.bytes()));
-    StepEvents events = new StepEvents(ranks, NetEnd.OPERATIONS, false, channel, profiler);
+    StepEvents events =
+        new StepEvents(
+            ranks, NetEnd.OPERATIONS, false, channel, profiler, TransportContext.StepTimes.NONE);
     return new RecvProxy(new Network(), channel, ranks, true, events);
   }
 

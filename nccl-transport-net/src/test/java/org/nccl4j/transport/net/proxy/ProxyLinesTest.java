@@ -18,6 +18,7 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
@@ -147,7 +148,13 @@ class ProxyLinesTest {
   }
 
   private StepEvents events(boolean sends) {
-    return new StepEvents(RANKS, NetEnd.OPERATIONS, sends, channel, Optional.empty());
+    return new StepEvents(
+        RANKS,
+        NetEnd.OPERATIONS,
+        sends,
+        channel,
+        Optional.empty(),
+        TransportContext.StepTimes.NONE);
   }
 
   private void announce(long step, int bytes) {
