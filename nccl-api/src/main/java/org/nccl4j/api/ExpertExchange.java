@@ -42,15 +42,19 @@ import org.nccl4j.operation.Operation;
  * <p>All ranks call dispatch and combine in the same order, those of all exchanges of a
  * communicator taken together, also ranks that have no tokens. The data are there when the call's
  * stream has ended it. Where all ranks are GPUs that reach each other's windows, a call is one
- * kernel: it returns at once, and may be captured into a graph ({@link #isCapturable}). Elsewhere a
- * dispatch waits for what its stream was given before and for the other ranks, so that ranks of one
- * process need a thread each. Calls are refused in a {@link Group}.
+ * kernel: it returns at once, and may be captured into a graph ({@link #isCapturable}). Elsewhere,
+ * as between hosts, the calling thread of a dispatch waits for what its stream was given before and
+ * until all ranks have called it, since the host must know the sizes of the sends: so ranks of one
+ * process need a thread each. Then it copies the expert numbers of all ranks from the device, and
+ * finds the routes; the tokens follow in the stream. A combine waits for nothing. Calls are refused
+ * in a {@link Group}.
  *
  * <p>A call may be made in two parts: {@link #beginDispatch} and {@link #beginCombine} send, and
  * {@link ReceiveHook#receive} receives. Where calls are kernels, nothing of the exchange runs
  * between the two kernels while data travel, so that a computation there has all multiprocessors.
- * Elsewhere the first part waits for what the call waits for. One call can be open at a time: two
- * batches that overlap take an exchange each.
+ * Elsewhere the first part of a dispatch waits for what the call waits for, and its second part
+ * until its stream has the tokens. One call can be open at a time: two batches that overlap take an
+ * exchange each.
  *
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */

@@ -116,22 +116,19 @@ final class ExpertTables implements AutoCloseable {
   }
 
   /**
-   * Brings this rank's table to all. Waits for the stream and for the other ranks, and so for
-   * everything that this rank has launched before.
+   * Brings this rank's table to all. The stream makes the table, so that the host waits once: for
+   * the stream and for the other ranks, and so for everything that this rank has launched before.
    *
    * @return the tables, by rank
    * @throws InvalidArgumentException on all ranks, if any rank passes an expert that does not exist
    * @throws InvalidUsageException on all ranks, if they are in dispatches of different exchanges
    */
   IntBuffer exchange(DeviceMemory experts, DeviceMemory factors, int count, DeviceStream stream) {
-    stream.synchronize();
-    readExperts(experts, count);
-    own.write(0, ints);
-    tables.clear().limit(count * sizes.topK() * Float.BYTES);
-    factors.read(0, tables);
-    tables.flip().asFloatBuffer().get(weights, 0, count * sizes.topK());
+    // The table of the dispatch before has been gathered: its call has waited for that.
+    own.write(0, ints.clear().putInt(count).flip());
+    copy(experts, count, 1, stream);
     if (weighted) {
-      own.write((long) weightAt(sizes, 0, 0) * Integer.BYTES, tables);
+      copy(factors, count, weightAt(sizes, 0, 0), stream);
     }
     dispatcher.call(
         CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
@@ -140,6 +137,9 @@ final class ExpertTables implements AutoCloseable {
         words(sizes, weighted),
         stream);
     stream.synchronize();
+    tables.clear().limit(count * sizes.topK() * Float.BYTES);
+    factors.read(0, tables);
+    tables.flip().asFloatBuffer().get(weights, 0, count * sizes.topK());
     tables.clear();
     all.read(0, tables);
     IntBuffer received = tables.clear().asIntBuffer();
@@ -186,12 +186,12 @@ final class ExpertTables implements AutoCloseable {
     return weights;
   }
 
-  /** Reads expert numbers into a table. */
-  private void readExperts(DeviceMemory experts, int count) {
-    ints.clear();
-    ints.putInt(count).limit((1 + count * sizes.topK()) * Integer.BYTES);
-    experts.read(0, ints);
-    ints.flip();
+  /** Copies an entry of each of some tokens' experts into the table, from a word on. */
+  private void copy(DeviceMemory from, int count, int word, DeviceStream stream) {
+    long bytes = (long) count * sizes.topK() * Integer.BYTES;
+    if (bytes > 0) {
+      stream.copy(from.slice(0, bytes), own.slice((long) word * Integer.BYTES, bytes));
+    }
   }
 
   /** After the all-gather, so that no rank waits for one that throws. */
