@@ -19,6 +19,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.FakeDevice;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.NvlsAccess;
@@ -146,7 +147,7 @@ class OperationDispatcherTest {
    */
   @Test
   void memoryBetweenStepsThatGrowsIsFreedLate() {
-    LeasingDevice leasing = new LeasingDevice();
+    FakeDevice leasing = new FakeDevice();
     StepMemory steps = new StepMemory(leasing);
     steps.of(100, /* capturing= */ false);
     steps.of(200, /* capturing= */ true);

@@ -12,6 +12,7 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.FakeDevice;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.NvlsAccess;
@@ -50,7 +51,7 @@ class QuantisedPlansTest {
 
   @Test
   void memoryOfQuantisedSumsThatGrowsIsFreedLate() {
-    LeasingDevice leasing = new LeasingDevice();
+    FakeDevice leasing = new FakeDevice();
     QuantisedSums sums = quantised(leasing);
     sums.prepare(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null, 1000);
     sums.prepare(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null, 10_000);
@@ -293,7 +294,7 @@ class QuantisedPlansTest {
   void ranksOfAllDevicesChooseOneWay() {
     for (Device.Kind kind : Device.Kind.values()) {
       QuantisedSums onHost = amongHosts(device, kind, "");
-      QuantisedSums onGpu = amongHosts(new LeasingDevice(), kind, "");
+      QuantisedSums onGpu = amongHosts(new FakeDevice(), kind, "");
       for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)) {
         for (long count = 1; count < 1L << 30; count *= 3) {
           assertEquals(

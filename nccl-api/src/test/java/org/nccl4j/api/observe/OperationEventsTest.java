@@ -24,11 +24,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.FakeDevice;
 import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.span.OperationSpan;
 import org.nccl4j.api.observe.span.RecordedRank;
 import org.nccl4j.api.observe.span.SpanLogs;
-import org.nccl4j.api.observe.times.EventDevice;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
@@ -284,8 +284,8 @@ class OperationEventsTest {
   /** On a GPU the times are taken by a thread, which comes some milliseconds later. */
   @Test
   void anOperationThatEndsJustBeforeTheRecordingIsInIt() throws Exception {
-    EventDevice gpu = new EventDevice();
-    EventDevice.Stream ofGpu = gpu.createStream();
+    FakeDevice gpu = new FakeDevice();
+    FakeDevice.Stream ofGpu = gpu.createStream();
     ofGpu.standsStill = true;
     AtomicInteger told = new AtomicInteger();
     Runnable reached = () -> ofGpu.standsStill = false;

@@ -15,6 +15,7 @@ import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.FakeDevice;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.support.Patience;
@@ -25,8 +26,8 @@ class StreamTimesTest {
   /** Half of the longest comparison of clocks that counts, and a rounding. */
   private static final long MARGIN_NANOS = TimeUnit.MILLISECONDS.toNanos(50) + 1000;
 
-  private final EventDevice device = new EventDevice();
-  private final EventDevice.Stream stream = device.createStream();
+  private final FakeDevice device = new FakeDevice();
+  private final FakeDevice.Stream stream = device.createStream();
 
   private static void await(BooleanSupplier condition) {
     assertTrue(Patience.until(condition, Duration.ofMinutes(1)));
@@ -89,7 +90,7 @@ class StreamTimesTest {
 
   @Test
   void streamsThatStandStillHoldUpNoOtherListener() {
-    EventDevice.Stream still = device.createStream();
+    FakeDevice.Stream still = device.createStream();
     still.standsStill = true;
     CountDownLatch told = new CountDownLatch(1);
     CountDownLatch later = new CountDownLatch(1);
@@ -133,7 +134,7 @@ class StreamTimesTest {
   /** As at the end of a recording, while operations go on. */
   @Test
   void whatIsReachedIsToldThoughOthersAreNot() {
-    EventDevice.Stream still = device.createStream();
+    FakeDevice.Stream still = device.createStream();
     still.standsStill = true;
     List<Integer> told = new CopyOnWriteArrayList<>();
     try (StreamTimes times = new StreamTimes()) {

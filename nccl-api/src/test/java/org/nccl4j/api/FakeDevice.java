@@ -1,4 +1,4 @@
-package org.nccl4j.api.observe.times;
+package org.nccl4j.api;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -10,29 +10,94 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.Leases;
 
-/** A GPU that has only events, which its streams reach at once or when a test says so. */
-public final class EventDevice extends Device {
+/**
+ * A GPU of memory without content, of which it records how it was freed, and of events, which its
+ * streams reach at once or when a test says so.
+ */
+public final class FakeDevice extends Device {
+  /** Bytes of each memory that was freed, after "late " if not by the thread that closed it. */
+  public final List<String> freed = new CopyOnWriteArrayList<>();
+
   /** Events that are not closed. */
-  final AtomicInteger events = new AtomicInteger();
+  public final AtomicInteger events = new AtomicInteger();
 
   /** Events of which the time was asked. */
   public final AtomicInteger asked = new AtomicInteger();
 
   /** Streams that were created, and those of them that are not closed. */
-  final AtomicInteger streams = new AtomicInteger();
+  public final AtomicInteger streams = new AtomicInteger();
 
-  final AtomicInteger openStreams = new AtomicInteger();
+  public final AtomicInteger openStreams = new AtomicInteger();
 
   /** True once each call fails. */
-  volatile boolean failed;
+  public volatile boolean failed;
 
   /** True while no event can be created. */
-  volatile boolean isFull;
+  public volatile boolean isFull;
 
   private void check() {
     if (failed) {
       throw new InternalErrorException("the GPU is lost", "none");
+    }
+  }
+
+  private final class Recorded extends Leases {
+    private final long bytes;
+
+    Recorded(long bytes) {
+      this.bytes = bytes;
+    }
+
+    @Override
+    protected void free() {
+      freed.add(Long.toString(bytes));
+    }
+
+    @Override
+    protected void freeLate() {
+      freed.add("late " + bytes);
+    }
+  }
+
+  private final class Memory extends DeviceMemory {
+    Memory(long bytes) {
+      super(bytes, new Recorded(bytes));
+    }
+
+    private Memory(Memory of, long bytes) {
+      super(of, bytes);
+    }
+
+    @Override
+    public Device device() {
+      return FakeDevice.this;
+    }
+
+    @Override
+    public long address() {
+      return 0;
+    }
+
+    @Override
+    public DeviceMemory slice(long offset, long bytes) {
+      return new Memory(this, bytes);
+    }
+
+    @Override
+    public void write(long offset, ByteBuffer source) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public void read(long offset, ByteBuffer target) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public void fill(byte value) {
+      throw new UnsupportedOperationException();
     }
   }
 
@@ -81,13 +146,13 @@ public final class EventDevice extends Device {
     public volatile boolean standsStill;
 
     /** The times of the events that were recorded. */
-    final List<Long> recorded = new CopyOnWriteArrayList<>();
+    public final List<Long> recorded = new CopyOnWriteArrayList<>();
 
     /** True while events that are recorded can not be asked later. */
-    volatile boolean breaksEvents;
+    public volatile boolean breaksEvents;
 
     /** Runs before an event is recorded. */
-    Runnable before = () -> {};
+    public Runnable before = () -> {};
 
     Stream() {
       super(null);
@@ -97,7 +162,7 @@ public final class EventDevice extends Device {
 
     @Override
     public Device device() {
-      return EventDevice.this;
+      return FakeDevice.this;
     }
 
     @Override
@@ -158,12 +223,12 @@ public final class EventDevice extends Device {
 
   @Override
   public DeviceMemory allocate(long bytes) {
-    throw new UnsupportedOperationException();
+    return new Memory(bytes);
   }
 
   @Override
   public DeviceMemory memAlloc(long bytes) {
-    throw new UnsupportedOperationException();
+    return new Memory(bytes);
   }
 
   @Override
