@@ -40,6 +40,24 @@ public record BootstrapOptions(
   /** So many of IPv6 and loopback leave room in an id. */
   private static final int MOST_ADDRESSES = 4;
 
+  /**
+   * Spreads the ranks of a large communicator over time: each waits a little before it connects to
+   * its root.
+   *
+   * @param rate of ranks a second that contact a root
+   * @param threshold number of ranks up to which no rank waits
+   */
+  public record Stagger(int rate, int threshold) {
+    /**
+     * Returns the time that a rank waits.
+     *
+     * @param place the rank's among those of its root
+     */
+    Duration delay(int place, int nRanks) {
+      return nRanks <= threshold ? Duration.ZERO : Duration.ofNanos(place * 1_000_000_000L / rate);
+    }
+  }
+
   /** These, for another NCCL_COMM_ID. */
   BootstrapOptions withCommId(String other) {
     return new BootstrapOptions(

@@ -177,7 +177,7 @@ public final class TcpBootstrap extends DeadlineBootstrap {
     RootPartition roots = request.roots();
     int rank = request.rank();
     int own = roots.of(rank);
-    Stagger stagger = request.options().stagger();
+    BootstrapOptions.Stagger stagger = request.options().stagger();
     monitor.pause(stagger.delay(rank - roots.first(own), request.nRanks()));
     BootstrapId id = request.ids().get(own);
     List<InetSocketAddress> addresses = HostResolver.resolve(id.addresses(), deadline);

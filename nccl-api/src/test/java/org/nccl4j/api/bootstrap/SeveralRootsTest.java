@@ -289,7 +289,7 @@ class SeveralRootsTest {
 
   @Test
   void manyRanksComeOneAfterTheOther() {
-    Stagger stagger = new Stagger(1000, 4);
+    BootstrapOptions.Stagger stagger = new BootstrapOptions.Stagger(1000, 4);
     assertEquals(Duration.ZERO, stagger.delay(3, 4));
     assertEquals(Duration.ofMillis(3), stagger.delay(3, 5));
     BootstrapOptions options =

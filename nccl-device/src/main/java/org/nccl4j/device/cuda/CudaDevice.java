@@ -51,7 +51,6 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.PinnedMemory;
-import org.nccl4j.device.kernel.StreamGate;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
@@ -269,7 +268,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public StreamGate gate() {
+  public KernelDevice.StreamGate gate() {
     return new CudaStreamGate(
         gpu, hostVisible(CudaStreamGate.BYTES), stream -> ((CudaStream) stream).open().handle());
   }

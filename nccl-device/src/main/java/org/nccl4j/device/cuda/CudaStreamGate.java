@@ -6,15 +6,15 @@ import java.util.function.ToLongFunction;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.PinnedMemory;
-import org.nccl4j.device.kernel.StreamGate;
 
 /**
  * A gate made of a word in pinned memory. The stream waits until the word has reached the number of
  * times that the gate was shut. A word that is seen half written can only open the gate that is
  * being opened.
  */
-final class CudaStreamGate implements StreamGate {
+final class CudaStreamGate implements KernelDevice.StreamGate {
   /** Bytes of the word. */
   static final int BYTES = Integer.BYTES;
 

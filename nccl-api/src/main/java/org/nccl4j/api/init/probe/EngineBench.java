@@ -17,7 +17,6 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.kernel.StreamGate;
 import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.support.Patience;
 import org.nccl4j.operation.Algorithm;
@@ -60,7 +59,7 @@ final class EngineBench implements ProbeBench {
   private DeviceStream stream;
   private DeviceEvent begin;
   private DeviceEvent end;
-  private StreamGate gate;
+  private KernelDevice.StreamGate gate;
   private RegisteredWindow window;
   private KernelPlan meeting;
   private KernelPlan plan;

@@ -19,7 +19,6 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.kernel.algorithm.KernelContext;
 import org.nccl4j.device.host.kernel.algorithm.SendRecv;
-import org.nccl4j.device.host.kernel.algorithm.SendRecvSteps;
 import org.nccl4j.device.host.kernel.nvls.NvlsInPlace;
 import org.nccl4j.device.host.kernel.nvls.NvlsLines;
 import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
@@ -197,7 +196,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public KernelPlan prepareInSteps(List<List<P2pWork>> steps) {
-    return connected(new SendRecvSteps(steps.stream().map(this::messages).toList()));
+    return connected(new SendRecv.Steps(steps.stream().map(this::messages).toList()));
   }
 
   private SendRecv messages(List<P2pWork> works) {

@@ -16,6 +16,26 @@ import org.nccl4j.device.kernel.P2pWork;
  * anything is received.
  */
 public final class SendRecv implements Kernel {
+  /**
+   * Sends and receives in steps: those of a step begin once the step before has ended on this rank.
+   * Data that it has exposed may still be read then, so no step writes what one before it sends.
+   */
+  public static final class Steps implements Kernel {
+    private final SendRecv[] steps;
+
+    public Steps(List<SendRecv> steps) {
+      this.steps = steps.toArray(SendRecv[]::new);
+    }
+
+    @Override
+    @HotPath
+    public void run(HostMemory send, HostMemory recv) {
+      for (SendRecv step : steps) {
+        step.run(send, recv);
+      }
+    }
+  }
+
   private record SelfCopy(P2pWork from, P2pWork to) {}
 
   /** Most pairs of a send and a receive whose buffers are compared. */
