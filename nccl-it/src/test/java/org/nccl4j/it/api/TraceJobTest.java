@@ -25,6 +25,7 @@ import org.nccl4j.it.cli.Main;
 class TraceJobTest {
   private static final int RANKS = 3;
   private static final long PATIENCE_NANOS = 300_000_000_000L;
+  private static final String WAITS = "{\"name\":\"waits for rank ";
   private static final Pattern OPERATION =
       Pattern.compile(
           "\"name\":\"all_reduce\",\"ph\":\"X\",\"pid\":(\\d),[^{]*\"args\":\\{[^}]*\"number\":(\\d+)");
@@ -103,7 +104,13 @@ class TraceJobTest {
       assertEquals(numbers.stream().sorted().distinct().toList(), numbers);
     }
     assertEquals(0, new ProcessBuilder("kill", "-STOP", Long.toString(pid(1))).start().waitFor());
-    Said said = traceUntil(1, "missing in the timeline: rank 1 (process " + pid(1) + " on ");
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    Said said;
+    do { // the others wait for some time before they say so
+      said = traceUntil(1, "missing in the timeline: rank 1 (process " + pid(1) + " on ");
+      json = Files.readString(file());
+    } while (!json.contains(WAITS) && System.nanoTime() < end);
+    assertTrue(json.contains(WAITS), json.substring(0, Math.min(2000, json.length())));
     assertTrue(said.text.contains(") gave no answer"), said.text);
     assertEquals(RANKS, processes.stream().filter(Process::isAlive).count());
   }
