@@ -101,6 +101,10 @@ bool is_running(void);
 JNIEnv* enter_frame(void);
 void leave_frame(JNIEnv* env);
 
+// For a forked child, in which no thread frees the locks that others had.
+void renew_errors(void);
+void renew_parameters(void);
+
 // Keeps the text of an error, and returns its code.
 ncclResult_t fail(ncclResult_t code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 // The same with the text of what Java's code stands for; success and progress are returned alone.

@@ -11,6 +11,8 @@ static char last[TEXT_BYTES];
 static __thread char own[TEXT_BYTES];
 static __thread bool had;  // an error of its own
 
+void renew_errors(void) { pthread_mutex_init(&lock, NULL); }
+
 static void keep(void) {
   had = true;
   pthread_mutex_lock(&lock);

@@ -40,8 +40,10 @@ static void detach(void* of) {
   if (!forked) (*(JavaVM*)of)->DetachCurrentThread(of);
 }
 
-// In the child, where the thread that called is alone: no other can end what it had begun.
+// In the child, where the thread that called is alone: no other can end what it had begun, nor free a lock.
 static void after_fork(void) {
+  renew_errors();
+  renew_parameters();
   if (tried) forked = 1;
   else pthread_mutex_init(&lock, NULL);
 }

@@ -14,6 +14,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char bound[MOST_HANDLES][NAME_BYTES];
 static int n_bound;
 
+void renew_parameters(void) { pthread_mutex_init(&lock, NULL); }
+
 static __thread char by_handle[TEXT_BYTES], by_name[TEXT_BYTES];
 
 // The parts of a parameter's value: its text, and a text if it is a number or a flag.

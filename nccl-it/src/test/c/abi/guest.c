@@ -108,6 +108,56 @@ static void fork_during(void) {
   work();
 }
 
+// The child ends as other processes do.
+static void refused_to_the_end(void) {
+  alarm(60);
+  refused();
+  exit(0);
+}
+
+static void fork_exit(void) {
+  work();
+  CHECK(child(refused_to_the_end) == 0);
+  use(4);
+  OK(ncclCommDestroy(comm));
+}
+
+static volatile int forks;
+static ncclParamHandle_t parameter;
+
+static void* fail_for_ever(void* unused) {
+  while (forks) GIVES(ncclInvalidArgument, ncclGetUniqueId(NULL));
+  return unused;
+}
+
+// Handles that do not exist are looked up, and no Java is asked.
+static void* look_up_for_ever(void* unused) {
+  const char* text;
+  while (forks) GIVES(ncclInvalidArgument, ncclParamGetStr(NULL, &text));
+  return unused;
+}
+
+static void refused_parameters(void) {
+  const char *text, **names;
+  int n;
+  refused_soon();
+  REFUSED(ncclSystemError, "forked", ncclParamGetStr(parameter, &text));
+  REFUSED(ncclSystemError, "forked", ncclParamGetAllParameterKeys(&names, &n));
+}
+
+// Other threads have errors, whose texts a lock protects: a child has that lock for ever.
+static void fork_locks(void) {
+  enum { THREADS = 4, FORKS = 100 };
+  pthread_t failing[THREADS];
+  OK(ncclParamBind(&parameter, "NCCL4J_DEVICE"));
+  forks = 1;
+  for (int t = 0; t < THREADS; t++) CHECK(!pthread_create(failing + t, NULL, t % 2 ? look_up_for_ever : fail_for_ever, NULL));
+  for (int time = 0; time < FORKS; time++) CHECK(child(refused_parameters) == 0);
+  forks = 0;
+  for (int t = 0; t < THREADS; t++) CHECK(!pthread_join(failing[t], NULL));
+  work();
+}
+
 // The library was loaded by a path that begins in the folder where the program was then.
 static void other_folder(void) {
   CHECK(!chdir("/"));
@@ -458,7 +508,7 @@ int main(int n, char** arguments) {
     const char* name;
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
-               {"fork-during", fork_during}, {"other-folder", other_folder},
+                {"fork-during", fork_during}, {"fork-exit", fork_exit}, {"fork-locks", fork_locks}, {"other-folder", other_folder},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
                {"late-handlers", late_handlers}, {"others-options", others_options}, {"others-variables", others_variables},
                {"others-variables-late", others_variables_late}, {"others-variables-changed", others_variables_changed},

@@ -77,6 +77,8 @@ class DropInTest {
         "fork-before",
         "fork-after",
         "fork-during",
+        "fork-exit",
+        "fork-locks",
         "left",
         "threads",
         "signals",
