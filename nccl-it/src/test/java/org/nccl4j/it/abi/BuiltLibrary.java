@@ -66,10 +66,9 @@ record BuiltLibrary(Path folder) {
                 "-o",
                 program,
                 PROGRAMS.resolve(name + ".c").toString(),
-                "-L" + folder,
-                "-l:libnccl.so.2"));
+                "-L" + folder));
     command.addAll(List.of(options));
-    command.add("-lpthread");
+    command.addAll(List.of("-l:libnccl.so.2", "-lpthread"));
     assertEquals(new Ran(0, ""), run(Map.of(), command));
     return program;
   }

@@ -172,6 +172,13 @@ class DropInTest {
         Map.of("NCCL4J_CLASS_PATH", broken.toString()), library.compile("guest"), "broken-classes");
   }
 
+  /** A program that is linked with no library of NCCL, as one with plug-ins. */
+  @Test
+  void closedAndLoadedAgain() throws Exception {
+    library.runShort(
+        HOST, library.compile("unloaded", "-Wl,--as-needed", "-ldl"), library.library() + "");
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"NCCL_DEBUG=DEBUG", "NCCL_CONF_FILE=/nowhere"})
   void wrongSettings(String setting) throws Exception {
