@@ -3,49 +3,16 @@
 // least nanoseconds of a call, for a collective and for a group of a send and a receive.
 // docs/benchmarks/warm-calls.sh runs it with a driver that does nothing.
 #include "checks.h"
-#include <dlfcn.h>
+#include "driver.h"
 #include <time.h>
 
 enum { RANKS = 2, BURST = 100, ROUNDS = 2000, COUNT = 1024 };
-
-// The driver's functions, by the names of its library; no header of CUDA is needed.
-static struct {
-  int (*init)(unsigned);
-  int (*retain)(void**, int);
-  int (*make_current)(void*);
-  int (*allocate)(unsigned long long*, size_t);
-  int (*create_stream)(void**, unsigned);
-  int (*synchronize)(void*);
-} driver;
 
 static struct {
   ncclComm_t comm;
   void *context, *stream;
   float *from, *to;
 } ranks[RANKS];
-
-static void* function(void* library, const char* name) {
-  void* found = dlsym(library, name);
-  CHECK(found);
-  return found;
-}
-
-static void load_driver(void) {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW);
-  CHECK(library);
-  driver.init = function(library, "cuInit");
-  driver.retain = function(library, "cuDevicePrimaryCtxRetain");
-  driver.make_current = function(library, "cuCtxSetCurrent");
-  driver.allocate = function(library, "cuMemAlloc_v2");
-  driver.create_stream = function(library, "cuStreamCreate");
-  driver.synchronize = function(library, "cuStreamSynchronize");
-}
-
-static float* allocate(void) {
-  unsigned long long address;
-  CHECK(!driver.allocate(&address, RANKS * COUNT * sizeof(float)));
-  return (float*)(uintptr_t)address;
-}
 
 static void gather(int rank) {
   OK(ncclAllGather(ranks[rank].from, ranks[rank].to, COUNT, ncclFloat32, ranks[rank].comm,
@@ -78,7 +45,7 @@ static void measure(const char* what, void (*call)(int)) {
   for (int round = -ROUNDS; round < ROUNDS; round++) {
     double nanos = burst(call, 0);
     for (int rank = 1; rank < RANKS; rank++) burst(call, rank);
-    for (int rank = 0; rank < RANKS; rank++) CHECK(!driver.synchronize(ranks[rank].stream));
+    for (int rank = 0; rank < RANKS; rank++) await(ranks[rank].stream);
     if (round >= 0) took[round] = nanos;
   }
   qsort(took, ROUNDS, sizeof *took, compare);
@@ -88,12 +55,11 @@ static void measure(const char* what, void (*call)(int)) {
 int main(void) {
   ncclComm_t comms[RANKS];
   load_driver();
-  CHECK(!driver.init(0));
   for (int rank = 0; rank < RANKS; rank++) {
-    CHECK(!driver.retain(&ranks[rank].context, rank) && !driver.make_current(ranks[rank].context));
-    CHECK(!driver.create_stream(&ranks[rank].stream, 1));
-    ranks[rank].from = allocate();
-    ranks[rank].to = allocate();
+    ranks[rank].context = use_gpu(rank);
+    ranks[rank].stream = create_stream();
+    ranks[rank].from = allocate(RANKS * COUNT * sizeof(float));
+    ranks[rank].to = allocate(RANKS * COUNT * sizeof(float));
   }
   OK(ncclCommInitAll(comms, RANKS, NULL));
   for (int rank = 0; rank < RANKS; rank++) ranks[rank].comm = comms[rank];

@@ -11,40 +11,13 @@
 // LOG.R, checks what these calls met instead.
 #define _GNU_SOURCE  // RUSAGE_THREAD
 #include "checks.h"
+#include "driver.h"
 #include <dirent.h>
-#include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
 enum { MOST_RANKS = 16, CALLS = 200, FIRST = 50, TOO_LONG = 100, PATIENCE_SECONDS = 240 };
-
-// The driver's functions, by the names of its library; no header of CUDA is needed.
-static struct {
-  int (*init)(unsigned);
-  int (*retain)(void**, int);
-  int (*make_current)(void*);
-  int (*allocate)(unsigned long long*, size_t);
-  int (*create_stream)(void**, unsigned);
-  int (*synchronize)(void*);
-} driver;
-
-static void* function(void* library, const char* name) {
-  void* found = dlsym(library, name);
-  CHECK(found);
-  return found;
-}
-
-static void load_driver(void) {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW);
-  CHECK(library);
-  driver.init = function(library, "cuInit");
-  driver.retain = function(library, "cuDevicePrimaryCtxRetain");
-  driver.make_current = function(library, "cuCtxSetCurrent");
-  driver.allocate = function(library, "cuMemAlloc_v2");
-  driver.create_stream = function(library, "cuStreamCreate");
-  driver.synchronize = function(library, "cuStreamSynchronize");
-}
 
 static double microseconds(clockid_t clock) {
   struct timespec now;
@@ -276,10 +249,6 @@ static void call_of(enum kind kind, const struct place* in) {
   }
 }
 
-static void await(void* stream) {
-  if (stream) CHECK(!driver.synchronize(stream));
-}
-
 static void print_kinds(const struct place* in) {
   for (int kind = 0; kind < KINDS; kind++) {
     struct call took[CALLS_OF_A_KIND];
@@ -310,7 +279,6 @@ static void check_kinds(const char* log, const struct place* in) {
 }
 
 static void be_rank(int rank, int ranks, long count, long pause, const int* pipe_ends) {
-  const char* host = getenv("NCCL4J_DEVICE");
   const char* first_calls = getenv("FIRST_CALLS");
   char log[1024], options[2048];
   if (first_calls) {
@@ -318,18 +286,11 @@ static void be_rank(int rank, int ranks, long count, long pause, const int* pipe
     snprintf(options, sizeof options, "-Xlog:class+load,jit+compilation=debug:file=%s:tid", log);
     setenv("NCCL_JAVA_OPTIONS", options, 1);
   }
-  char* data;
-  void *stream = NULL, *context;
   size_t bytes = count * sizeof(float);
-  if (host && !strcmp(host, "host")) {
-    CHECK(data = calloc(2, bytes));
-  } else {
-    load_driver();
-    unsigned long long address;
-    CHECK(!driver.init(0) && !driver.retain(&context, rank) && !driver.make_current(context));
-    CHECK(!driver.allocate(&address, 2 * bytes) && !driver.create_stream(&stream, 1));
-    data = (char*)(uintptr_t)address;
-  }
+  load_driver();
+  if (!is_on_host()) use_gpu(rank);
+  char* data = allocate(2 * bytes);
+  void* stream = create_stream();
   static struct call took[CALLS];
   struct call begun = begin_work();
   ncclUniqueId id = share_id(rank, ranks, pipe_ends);
