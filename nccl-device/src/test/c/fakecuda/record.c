@@ -30,7 +30,7 @@ static int capturing;  // what a stream answers who asks
 static size_t granule = 2 << 20;  // the least of multicast objects: FAKECUDA_MULTICAST_GRANULE
 static int failing_number;  // of the calls that begin with cuM, from 1; 0 for none
 static long spare = -1;  // bytes that devices can still allocate, all together; below 0: any number
-static int operating;  // operations run on all devices until a test ends them
+static volatile int operating;  // operations run on all devices until a test ends them
 static long live;  // allocations, handles, reservations, mappings, streams, events, graphs
 static unsigned long long next_handle = 0x1000;
 static _Thread_local CUcontext current;

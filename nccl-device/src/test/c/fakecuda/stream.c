@@ -190,7 +190,7 @@ CUresult cuStreamSynchronize(CUstream t) {
   LOOK(t);
   UNSAFE();
   arrive(t);
-  for (int ms = 0; waiting(t); ms++) {
+  for (int ms = 0; operating || waiting(t); ms++) {
     if (ms == 60000) return CUDA_ERROR_LAUNCH_TIMEOUT;
     usleep(1000);
   }
@@ -210,7 +210,7 @@ CUresult cuCtxSynchronize(void) {
 CUresult cuStreamQuery(CUstream t) {
   LOOK(t);
   OR_FAIL(NO, "%llx", (u64)t);
-  return waiting(t) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  return operating || waiting(t) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 static int recordingOf(CUevent e) {
   for (int i = 0; i < n_recordings; i++)
@@ -435,12 +435,17 @@ CUresult cuEventQuery(CUevent e) {
   CUresult result = lookAtEvent(e, __func__);
   if (result) return result;
   UNSAFE();
-  return call(NO, "%llx", (u64)e);
+  OR_FAIL(NO, "%llx", (u64)e);
+  return operating ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 CUresult cuEventSynchronize(CUevent e) {
   CUresult result = lookAtEvent(e, __func__);
   if (result) return result;
   UNSAFE();
+  for (int ms = 0; operating; ms++) {
+    if (ms == 60000) return CUDA_ERROR_LAUNCH_TIMEOUT;
+    usleep(1000);
+  }
   return call(NO, "%llx", (u64)e);
 }
 #undef cuEventElapsedTime

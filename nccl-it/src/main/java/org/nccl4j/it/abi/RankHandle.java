@@ -520,12 +520,29 @@ final class RankHandle {
     Communicator closed = made;
     if (abort) {
       closed.close(ABORT_PATIENCE);
+      endWaits(closed);
     } else {
       closed.close();
     }
     DeviceStream own = hostStream;
     if (own != null) {
       own.close();
+    }
+  }
+
+  /**
+   * Ends calls of ncclCommFinalize and ncclCommRevoke that still wait after an abort: for an
+   * operation that its stream has not come to, behind a kernel of the program's that does not end.
+   */
+  private void endWaits(Communicator aborted) {
+    for (CompletableFuture<Void> end : Arrays.asList(finishing.get(), quiescence)) {
+      if (end != null && !end.isDone()) {
+        end.completeExceptionally(
+            Wrong.usage(
+                "communicator %s was aborted while its end was awaited".formatted(aborted.name()),
+                "call ncclCommAbort after ncclCommFinalize or ncclCommRevoke has returned, if its"
+                    + " result matters"));
+      }
     }
   }
 
