@@ -2,6 +2,7 @@ package org.nccl4j.it.abi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -54,9 +55,73 @@ class AbiTest {
       wanted.add("p" + name);
     }
     assertEquals(wanted, found);
+    assertEquals(found, ExportedNames.of(library.library()));
     BuiltLibrary.Ran dynamic =
         library.run(Map.of(), List.of("readelf", "-d", library.library() + ""));
     assertTrue(dynamic.output().contains("soname: [libnccl.so.2]"), dynamic.output());
+  }
+
+  /** As `./abi-tests exports` compares them. */
+  @Test
+  void namesThatAreMissingAreTold() throws Exception {
+    BuiltLibrary library = BuiltLibrary.in(folder);
+    Path smaller = folder.resolve("smaller.so");
+    Path source = folder.resolve("smaller.c");
+    Files.writeString(source, "void ncclSend(void) {} void pncclSend(void) {} void other(void) {}");
+    List<String> compile =
+        List.of("gcc", "-shared", "-fPIC", "-o", smaller.toString(), source.toString());
+    assertEquals(new BuiltLibrary.Ran(0, ""), library.run(Map.of(), compile));
+    String ours = library.library().toString();
+    assertEquals(
+        new BuiltLibrary.Ran(0, "2 of 2 names of %s%n".formatted(smaller)),
+        compare(library, ours, smaller.toString()));
+    BuiltLibrary.Ran lacks = compare(library, smaller.toString(), ours);
+    assertEquals(1, lacks.status());
+    assertTrue(lacks.output().contains("missing: ncclRecv"), lacks.output());
+    assertEquals(2 * functions().size() - 2, lacks.output().lines().count() - 1);
+  }
+
+  /** All of them are functions of a program that calls NCCL, on a machine that has it. */
+  @Test
+  void ncclExportsNoOthers() throws Exception {
+    Path theirs = nccl();
+    assumeTrue(theirs != null, "neither NCCL4J_REAL_NCCL nor python3 knows a libnccl.so.2");
+    BuiltLibrary library = BuiltLibrary.in(folder);
+    BuiltLibrary.Ran ran = compare(library, library.library() + "", theirs + "");
+    assertEquals(0, ran.status(), ran.output());
+  }
+
+  private static BuiltLibrary.Ran compare(BuiltLibrary library, String ours, String theirs)
+      throws Exception {
+    return library.run(
+        Map.of(),
+        List.of(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "-cp",
+            Path.of("target", "test-classes").toAbsolutePath() + ":" + BuiltLibrary.classPath(),
+            ExportedNames.class.getName(),
+            ours,
+            theirs));
+  }
+
+  /** NCCL's own library; null where there is none. */
+  private static Path nccl() throws Exception {
+    String chosen = new ProcessBuilder().environment().get("NCCL4J_REAL_NCCL");
+    if (chosen != null) {
+      return Path.of(chosen);
+    }
+    String find = "import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])";
+    try {
+      Process python =
+          new ProcessBuilder("python3", "-c", find)
+              .redirectError(ProcessBuilder.Redirect.DISCARD)
+              .start();
+      String found = new String(python.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      Path library = Path.of(found.strip(), "lib", "libnccl.so.2");
+      return python.waitFor() == 0 && Files.exists(library) ? library : null;
+    } catch (IOException e) {
+      return null;
+    }
   }
 
   private static List<String> functions() throws IOException {
