@@ -120,6 +120,10 @@ load_classes() {
   LD_LIBRARY_PATH=$work/run:$top/lib NCCL_JAVA_OPTIONS=-XX:DumpLoadedClassList=$work/run/%p.classes "$@" \
     > "$work/run/log" 2>&1 || fail "$1 has failed: $(tail -n 1 "$work/run/log")" "see that this machine runs it"
 }
+programs=$root/nccl-it/src/test/c/abi
+include=/usr/local/cuda/include
+[ -r "$include/cuda.h" ] ||
+  include=$(dirname "$(readlink -f "$(command -v "${NVCC:-nvcc}" || echo /usr/bin/nvcc)")")/../include
 compile() {
   gcc -O1 -I"$include" -o "$@" -L"$top/lib" -l:libnccl.so.2 -ldl -lpthread
 }
@@ -127,12 +131,7 @@ compile() {
 # that are processes or threads, on GPUs of the tests' driver, or without cuda.h on the host. And those of
 # all creations on GPUs.
 list_classes() {
-  programs=$root/nccl-it/src/test/c/abi
-  include=/usr/local/cuda/include
-  [ -r "$include/cuda.h" ] ||
-    include=$(dirname "$(readlink -f "$(command -v "${NVCC:-nvcc}" || echo /usr/bin/nvcc)")")/../include
   mkdir "$work/run"
-  compile "$work/run/calls" "$programs/calls.c"
   if [ -r "$include/cuda.h" ]; then
     gcc -shared -fPIC -I"$include" -Wl,-soname,libcuda.so.1 -o "$work/run/libcuda.so.1" \
       "$root/nccl-device/src/test/c/fakecuda.c"
@@ -141,8 +140,8 @@ list_classes() {
   else
     export NCCL4J_DEVICE=host
   fi
-  load_classes "$work/run/calls" 1
-  load_classes "$work/run/calls" 2
+  load_classes "$top/tests/abi/calls" 1
+  load_classes "$top/tests/abi/calls" 2
   unset NCCL4J_DEVICE
   for jar in "$top"/modules/nccl-*.jar; do
     "$home/bin/jar" tf "$jar"
@@ -156,6 +155,10 @@ list_classes() {
   } | LC_ALL=C sort -u
 }
 if [ -d "$top/lib" ]; then
+  # Machines with GPUs often have no compiler.
+  for program in every wrong gpu_guest calls bursts; do
+    compile "$top/tests/abi/$program" "$programs/$program.c"
+  done
   list_classes > "$top/lib/nccl4j.classes"
   # They can be archived where the archive is unpacked.
   "$top/nccl" with true

@@ -1,11 +1,23 @@
-// Calls every function with wrong arguments: an error with a sentence, and no crash. Needs
-// NCCL4J_DEVICE=host.
+// Calls every function with wrong arguments: an error with a sentence, and no crash. On GPU 0, which may be of
+// the tests' driver, or with NCCL4J_DEVICE=host on the host.
 #include "checks.h"
+#include "driver.h"
 #include <limits.h>
 
 static __thread ncclComm_t comm;
 static const ncclComm_t NO_COMM = (ncclComm_t)0x1234567;
-static __thread int data[4];
+static __thread int* data;  // of the device
+
+static void put(int at, int value) { copy_in(data + at, &value, sizeof value, NULL); }
+
+static int get(int at) {
+  int value;
+  copy_out(&value, data + at, sizeof value, NULL);
+  return value;
+}
+
+// The result of an operation, where data are moved.
+static int holds(int at, int value) { return get(at) == value || !moves_data(); }
 
 #define BAD(word, call) REFUSED(ncclInvalidArgument, word, call)
 #define UNUSABLE(word, call) REFUSED(ncclInvalidUsage, word, call)
@@ -179,15 +191,15 @@ static void operations(void) {
   CHECK(simulated.estimatedTime == -1);
   OK(ncclGroupEnd());
   // Without something to fill in, it is a launch.
-  data[1] = 0;
-  data[0] = 3;
+  put(1, 0);
+  put(0, 3);
   OK(ncclGroupStart());
   OK(ncclAllReduce(d, data + 1, 1, ncclInt32, ncclSum, comm, NULL));
   OK(ncclGroupSimulateEnd(NULL));
-  CHECK(data[1] == 3);
+  CHECK(holds(1, 3));
   // A wrong call fails its group, of which nothing is launched; the next one works.
   OK(ncclGroupStart());
-  data[0] = 1;
+  put(0, 1);
   OK(ncclAllReduce(d, d, 1, ncclInt32, ncclSum, comm, NULL));
   BAD("null", ncclAllReduce(NULL, d, 1, F, ncclSum, comm, NULL));
   BAD("null", ncclGroupEnd());
@@ -209,19 +221,20 @@ static void operations(void) {
 // A group with a call that fails has an operation and a creation, and the end gives the call's error.
 #define BAD_IN_GROUP(word, call)                                          \
   do {                                                                    \
-    int one_ = 1, sum_ = 0;                                               \
+    put(2, 1);                                                            \
+    put(3, 0);                                                            \
     ncclComm_t half_ = NULL;                                              \
     ncclUniqueId id_;                                                     \
     ncclResult_t state_;                                                  \
     OK(ncclGetUniqueId(&id_));                                            \
     OK(ncclGroupStart());                                                 \
-    OK(ncclAllReduce(&one_, &sum_, 1, ncclInt32, ncclSum, comm, NULL));   \
+    OK(ncclAllReduce(data + 2, data + 3, 1, ncclInt32, ncclSum, comm, NULL)); \
     OK(ncclCommInitRank(&half_, 2, id_, 0)); /* nobody is rank 1 */       \
     OK(ncclGroupStart());                                                 \
     BAD(word, call);                                                      \
     OK(ncclGroupEnd());                                                   \
     BAD(word, ncclGroupEnd());                                            \
-    CHECK(!sum_);                                                         \
+    CHECK(!get(3));                                                       \
     OK(ncclCommGetAsyncError(half_, &state_));                            \
     CHECK(state_ == ncclInvalidUsage);                                    \
     CHECK(strstr(ncclGetLastError(half_), "given up"));                   \
@@ -398,6 +411,8 @@ static void others_errors(int rank) {
 // On any thread, with a communicator of its own.
 static void everything(int rank) {
   (void)rank;
+  if (!is_on_host()) use_gpu(0);
+  data = allocate(4 * sizeof *data);
   OK(ncclCommInitAll(&comm, 1, NULL));
   creation();
   life();
@@ -406,13 +421,15 @@ static void everything(int rank) {
   memory();
   devices();
   parameters();
-  data[0] = 5;
+  put(0, 5);
   OK(ncclAllReduce(data, data + 1, 1, ncclInt32, ncclSum, comm, NULL));
-  CHECK(data[1] == 5);
+  CHECK(holds(1, 5));
   OK(ncclCommDestroy(comm));
+  release(data);
 }
 
 int main(void) {
+  load_driver();
   CHECK(!*ncclGetLastError(NULL));
   for (int code = -1; code < 12; code++) CHECK(*ncclGetErrorString(code));
   everything(0);

@@ -14,6 +14,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.regex.Matcher;
@@ -59,6 +60,29 @@ class AbiTest {
     BuiltLibrary.Ran dynamic =
         library.run(Map.of(), List.of("readelf", "-d", library.library() + ""));
     assertTrue(dynamic.output().contains("soname: [libnccl.so.2]"), dynamic.output());
+  }
+
+  /**
+   * Their calls are checked on one GPU (`./abi-tests functions`), and on the host in each build.
+   */
+  @Test
+  void programsCallEachFunction() throws IOException {
+    Path programs = Path.of("src", "test", "c", "abi");
+    String onGpus = Files.readString(programs.resolve("every.c"));
+    String onHost =
+        Files.readString(programs.resolve("host.c"))
+            + Files.readString(programs.resolve("teams.c"))
+            + Files.readString(programs.resolve("wrong.c"));
+    for (String program : List.of(onGpus, onHost)) {
+      List<String> called =
+          functions().stream()
+              .filter(name -> Pattern.compile("\\b" + name + "\\(").matcher(program).find())
+              .toList();
+      Set<String> uncalled = new TreeSet<>(functions());
+      uncalled.removeAll(called);
+      uncalled.remove("ncclGetLastError"); // by CHECK, in checks.h
+      assertEquals(Set.of(), uncalled);
+    }
   }
 
   /** As `./abi-tests exports` compares them. */

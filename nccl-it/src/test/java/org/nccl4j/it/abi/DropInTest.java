@@ -29,6 +29,9 @@ import org.nccl4j.it.nvls.FakeGpuProcess;
 class DropInTest {
   private static final Map<String, String> HOST = Map.of("NCCL4J_DEVICE", "host");
 
+  private static final Map<String, String> ON_ONE_GPU =
+      Map.of("NCCL_MULTI_RANK_GPU_ENABLE", "1", "NCCL_NVLS_ENABLE", "0");
+
   private static final long PATIENCE_NANOS = 300_000_000_000L;
 
   @TempDir private static Path folder;
@@ -46,7 +49,7 @@ class DropInTest {
 
   @Test
   void everyWrongArgument() throws Exception {
-    library.runShort(HOST, library.compile("wrong"));
+    library.runShort(HOST, library.compile("wrong", "-ldl"));
   }
 
   @Test
@@ -237,6 +240,19 @@ class DropInTest {
             .filter(call -> call.startsWith("cuMemSetAccess(%d,".formatted(6 << 20)))
             .limit(4)
             .toList());
+  }
+
+  /** As `./abi-tests functions` runs it, with two ranks on a GPU. */
+  @Test
+  void everyFunctionOnOneGpu() throws Exception {
+    FakeGpuProcess.in(folder);
+    library.runShort(ON_ONE_GPU, library.compile("every", "-ldl"));
+  }
+
+  @Test
+  void everyWrongArgumentOnAGpu() throws Exception {
+    FakeGpuProcess.in(folder);
+    library.runShort(ON_ONE_GPU, library.compile("wrong", "-ldl"));
   }
 
   @Test
