@@ -7,8 +7,9 @@ import java.lang.invoke.VarHandle;
  * Counts the uses of a memory or of a stream, so that it is never freed while it is used: close
  * frees it, or the end of the last lease after close. Any thread.
  *
- * <p>A lease is held from a call to its launch, and while bytes are copied. Launched operations
- * need no lease: the device knows them, and frees after them.
+ * <p>A lease is held from a call to its launch, and while bytes are copied; {@code HeldLeases}
+ * holds some without a count. Launched operations need no lease: the device knows them, and frees
+ * after them.
  */
 public abstract class Leases {
   private static final int CLOSED = Integer.MIN_VALUE;
@@ -20,6 +21,23 @@ public abstract class Leases {
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
+  }
+
+  /** Null until something is held without a count for the first time. */
+  private static volatile Holders holders;
+
+  /** Those that hold leases without a count. Any thread calls them. */
+  interface Holders {
+    /** Leases are about to be closed: one is counted for each holder. */
+    void closing(Leases leases);
+
+    /** Ends leases that were counted and that no holder needs. */
+    void look();
+  }
+
+  /** Registers those that hold leases without a count. */
+  static void tell(Holders told) {
+    holders = told;
   }
 
   /** The leases held, and CLOSED after close. */
@@ -126,11 +144,21 @@ public abstract class Leases {
     return memory.closed();
   }
 
+  /** The error of a use of a closed stream. */
+  public static InvalidUsageException closed(DeviceStream stream) {
+    return stream.closed();
+  }
+
   /**
    * Logs memory and streams that were closed while a call used them and are still in use after a
-   * minute; each once. Called repeatedly while there are communicators.
+   * minute; each once. Ends leases that were counted for a holder too late. Called repeatedly while
+   * there are communicators.
    */
   public static void logOverdue() {
+    Holders told = holders;
+    if (told != null) {
+      told.look();
+    }
     OverdueLeases.look();
   }
 
@@ -208,6 +236,10 @@ public abstract class Leases {
    * @return false if it had been called before
    */
   public final boolean close(Object what) {
+    Holders told = holders;
+    if (told != null) {
+      told.closing(this);
+    }
     int now = (int) STATE.getAndBitwiseOr(this, CLOSED);
     if (now == 0) {
       free();

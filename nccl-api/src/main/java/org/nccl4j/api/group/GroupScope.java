@@ -44,6 +44,9 @@ public final class GroupScope {
   /** That of the group before this one, for reuse; null while that group is launched. */
   private OneSidedBatch spareOneSided;
 
+  /** The calls so far while they are those of the group before; then the batch has none. */
+  private final RepeatedExchange<OperationDispatcher> exchange = new RepeatedExchange<>();
+
   private int depth;
 
   /** True if what is called will not be launched. */
@@ -75,6 +78,10 @@ public final class GroupScope {
 
   /** An operation that the group keeps for a stream; null if there is none. */
   private String heldFor(DeviceStream stream) {
+    String repeated = exchange.heldFor(stream);
+    if (repeated != null) {
+      return repeated;
+    }
     Task held = batch.heldFor(stream);
     if (held != null) {
       return held.operation().key() + " of " + held.dispatcher().who();
@@ -179,6 +186,7 @@ public final class GroupScope {
 
   /** Keeps nothing of the group. */
   private void forget() {
+    exchange.clear();
     batch.clear();
     meetings.clear();
     oneSided.clear();
@@ -294,6 +302,7 @@ public final class GroupScope {
   /** Predicts what its operations take; throws what a call in it threw. */
   private double predict() {
     throwFailure();
+    settle();
     Map<OperationDispatcher, Double> sums = new LinkedHashMap<>();
     for (int t = 0; t < batch.size(); t++) {
       Task task = batch.task(t);
@@ -360,7 +369,7 @@ public final class GroupScope {
   /** The operations that the calling thread's group keeps for its end; 0 outside groups. */
   public static int operations() {
     GroupScope mine = open();
-    return mine == null ? 0 : mine.batch.size() + mine.oneSided.size();
+    return mine == null ? 0 : mine.exchange.size() + mine.batch.size() + mine.oneSided.size();
   }
 
   /** True if any thread may have a scope open: many programs have no groups. */
@@ -377,6 +386,26 @@ public final class GroupScope {
     boolean isUser = known != null && (known == SEVERAL || known.get() == Thread.currentThread());
     GroupScope mine = isUser ? MINE.getIfMade() : null;
     return mine != null && mine.depth > 0 ? mine : null;
+  }
+
+  /**
+   * The exchange that the group repeats as long as its calls are those of the group before; null
+   * once another call has come. The caller adds to it, or calls {@link #settle}.
+   */
+  @HotPath
+  RepeatedExchange<OperationDispatcher> exchange() {
+    return batch.size() == 0 && !simulates ? exchange : null;
+  }
+
+  /** Turns the calls of a repeated exchange into tasks, before another task. */
+  void settle() {
+    try {
+      for (int call = 0; call < exchange.size(); call++) {
+        batch.next().setHeld(exchange.rank(), exchange.call(call), exchange.stream(), call == 0);
+      }
+    } finally {
+      exchange.clear();
+    }
   }
 
   /** True if the group has a lease of a stream already, which lasts until the group's end. */
@@ -413,6 +442,17 @@ public final class GroupScope {
 
   /** Launches the group. Calls that the launch makes on this thread may open groups too. */
   private void launch() {
+    if (exchange.size() > 0) {
+      if (oneSided.size() == 0 && meetings.isEmpty() && exchange.launch()) {
+        return;
+      }
+      try {
+        settle();
+      } catch (InvalidUsageException e) { // another thread has closed something meanwhile
+        forget();
+        throw e;
+      }
+    }
     List<CollectiveCalls.Meeting> met = meetings.isEmpty() ? List.of() : List.copyOf(meetings);
     meetings.clear();
     OneSidedBatch puts = oneSided;

@@ -23,14 +23,13 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator.GroupLaunch;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.operation.Operation;
 
 /**
  * The entry of one rank's operations: checks them, and launches them or keeps them until the end of
  * their group.
  */
-public final class OperationDispatcher {
+public final class OperationDispatcher implements RepeatedExchange.Rank {
   private final ArgumentCheck check;
   private final Rank rank;
   private final String communicator;
@@ -57,6 +56,9 @@ public final class OperationDispatcher {
 
   private final LaunchThread.OnDemand launchThread;
 
+  /** True on the host, whose streams look at the memories of a launch. */
+  private final boolean isOnHost;
+
   /**
    * The dispatcher of one rank.
    *
@@ -74,6 +76,7 @@ public final class OperationDispatcher {
         new ArgumentCheck(
             name, rank.rank(), rank.nRanks(), device, rank.checksPointers(), rank.checksOverlaps());
     this.device = device;
+    this.isOnHost = device.kind() == Device.Kind.HOST;
     this.rank = rank;
     this.communicator = name;
     this.launchThread =
@@ -211,8 +214,8 @@ public final class OperationDispatcher {
     return rank.communicator == other.rank.communicator && rank.rank != other.rank.rank;
   }
 
-  /** Returns the rank's name, for messages. */
-  String who() {
+  @Override
+  public String who() {
     return "rank %d of communicator %s".formatted(rank.rank, communicator);
   }
 
@@ -248,12 +251,9 @@ public final class OperationDispatcher {
   }
 
   private void checkCapture(Task first, Task later) {
-    long capture = first.stream().captureNumber();
-    long other = later.stream().captureNumber();
-    if (other != capture) {
-      throw StreamErrors.ofCaptures(
-          who() + " on " + device.name(), first.operation(), capture, later.operation(), other);
-    }
+    String where = who() + " on " + device.name();
+    StreamErrors.checkCaptures(
+        where, first.operation(), first.stream(), later.operation(), later.stream());
   }
 
   /** Returns the device on which the operations run. */
@@ -292,7 +292,9 @@ public final class OperationDispatcher {
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     GroupScope group = GroupScope.mayBeOpen() ? GroupScope.open() : null;
     if (group != null) {
-      keep(group, shape, null, send, recv, count, stream);
+      if (!repeats(group.exchange(), shape, send, recv, count, stream)) {
+        keep(group, shape, null, send, recv, count, stream);
+      }
       return;
     }
     boolean repeated = last.repeats(shape, send, recv, count, stream) && !isUndecided(send, recv);
@@ -393,6 +395,7 @@ public final class OperationDispatcher {
       long count,
       DeviceStream stream) {
     try {
+      group.settle();
       launcher.checkAccepts();
       DeviceMemory from = send;
       DeviceMemory to = recv;
@@ -418,6 +421,33 @@ public final class OperationDispatcher {
     }
   }
 
+  /** True if a call is the next of an exchange that the group repeats; null: it repeats none. */
+  @HotPath
+  private boolean repeats(
+      RepeatedExchange<OperationDispatcher> exchange,
+      long shape,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DeviceStream stream) {
+    return exchange != null
+        && isOnHost
+        && mayRepeat(send, recv, stream)
+        && launcher.accepts()
+        && exchange.takes(this, singles, shape, send == null ? recv : send, count, stream);
+  }
+
+  @Override
+  @HotPath
+  public boolean launchAgain(P2pTasks.Known first, P2pTasks.Known second, DeviceStream stream) {
+    launcher.enter();
+    try {
+      return singles.launchAgain(first, second, stream, planner, launcher);
+    } finally {
+      launcher.leave();
+    }
+  }
+
   /**
    * True for a send or receive that was valid at the same place of an earlier group, and is valid
    * still.
@@ -432,8 +462,14 @@ public final class OperationDispatcher {
       DeviceStream stream) {
     DeviceMemory buffer = send == null ? recv : send;
     return singles.knows(index, shape, buffer, count)
-        && (send == null || recv == null)
         && (buffer == null || buffer.isOpen())
+        && mayRepeat(send, recv, stream);
+  }
+
+  /** True if a call with some buffers in a stream may be one that was valid before. */
+  @HotPath
+  private boolean mayRepeat(DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
+    return (send == null || recv == null)
         && stream != null
         && stream.device() == device
         && Leases.of(stream).isOpen()
@@ -463,6 +499,9 @@ public final class OperationDispatcher {
       DeviceStream stream) {
     GroupScope group = GroupScope.open();
     try {
+      if (group != null) {
+        group.settle();
+      }
       launcher.checkAccepts();
       check.check(kind, send, recv, count, stream);
       check.check(kind, operator);
@@ -547,19 +586,7 @@ public final class OperationDispatcher {
         launcher.launchCollective(
             planner.plan(shape, count, operator), send, recv, stream, shape, count);
       }
-      tell(shape, count, stream);
-    }
-  }
-
-  @HotPath
-  private void tell(long shape, long count, DeviceStream stream) {
-    if (launcher.tells()) {
-      launcher.tell(
-          CallShape.operation(shape).key(),
-          count,
-          CallShape.type(shape),
-          CallShape.root(shape),
-          stream);
+      launcher.tell(shape, count, stream);
     }
   }
 
@@ -581,8 +608,8 @@ public final class OperationDispatcher {
       if (single && planner.windows().hasOffer(CallShape.bytes(shape, count))) {
         Leases.extend(send, recv); // the launch itself does not name the buffers
         try {
-          put(0, shape, sends ? send : recv, count);
-          launcher.launchOther(planSingles(), null, null, stream, shape, count);
+          singles.put(0, shape, sends ? send : recv, count, planner);
+          launcher.launchOther(singles.plan(planner), null, null, stream, shape, count);
         } finally {
           Leases.end(send, recv);
         }
@@ -599,7 +626,7 @@ public final class OperationDispatcher {
       if (single) {
         launcher.single(sends, CallShape.root(shape));
       }
-      tell(shape, count, stream);
+      launcher.tell(shape, count, stream);
     }
   }
 
@@ -617,7 +644,7 @@ public final class OperationDispatcher {
     if (count > 0) {
       launcher.launching(QuantisedSums.MOST_LAUNCHES);
       quantised.launch(shape, residual, send, recv, count, stream);
-      tell(shape, count, stream);
+      launcher.tell(shape, count, stream);
     }
   }
 
@@ -689,7 +716,7 @@ public final class OperationDispatcher {
         }
       }
       if (n > 0) {
-        planSingles();
+        singles.plan(planner);
       }
     } finally {
       launcher.leave();
@@ -719,23 +746,7 @@ public final class OperationDispatcher {
 
   /** Notes a send or receive of those that are planned together. */
   private void put(int index, Task task) {
-    put(index, task.shape(), task.ofSingle(), task.count());
-  }
-
-  private void put(int index, long shape, DeviceMemory buffer, long count) {
-    P2pWork.Offer offer = planner.windows().offer(buffer, CallShape.bytes(shape, count));
-    singles.put(index, shape, buffer, count, offer);
-  }
-
-  /** Plans the sends and receives that were noted. */
-  private KernelPlan planSingles() {
-    KernelPlan plan = planner.plan(singles.works());
-    if (planner.windows().hasOffers()) {
-      singles.forget();
-    } else {
-      singles.plan();
-    }
-    return plan;
+    singles.put(index, task.shape(), task.ofSingle(), task.count(), planner);
   }
 
   /** Predicted microseconds. */
@@ -922,7 +933,7 @@ public final class OperationDispatcher {
     for (int t = first + from; t < first + to; t++) {
       Task task = tasks.get(t);
       launcher.launched(task.shape(), task.count());
-      tell(task.shape(), task.count(), task.stream());
+      launcher.tell(task.shape(), task.count(), task.stream());
     }
   }
 
@@ -947,7 +958,7 @@ public final class OperationDispatcher {
     if (!others.isEmpty()) {
       others.forEach(other -> await(first, other));
     }
-    launchSingles(planSingles(), tasks, n);
+    launchSingles(singles.plan(planner), tasks, n);
     if (!others.isEmpty()) {
       others.forEach(other -> await(other, first));
     }
@@ -963,10 +974,7 @@ public final class OperationDispatcher {
     for (int t = 0; t < n; t++) {
       Task task = tasks.get(t);
       if (task.isSingle()) {
-        if (task.count() > 0) {
-          launcher.single(CallShape.isSend(task.shape()), task.root());
-        }
-        tell(task.shape(), task.count(), one.stream());
+        P2pTasks.launched(launcher, task.shape(), task.count(), one.stream());
       }
     }
   }

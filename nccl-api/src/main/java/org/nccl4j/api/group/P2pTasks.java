@@ -3,10 +3,14 @@ package org.nccl4j.api.group;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.P2pTask;
+import org.nccl4j.api.plan.Planner;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.P2pWork;
 
 /**
@@ -20,15 +24,22 @@ final class P2pTasks {
   /** The tasks that were planned last are the first so many known ones; 0 if others are known. */
   private int planned;
 
+  /** True if those that were planned last are a send and a receive, both of something. */
+  private boolean isExchange;
+
   /** Calls that were compared; roughly, where several threads call. */
   private int calls;
 
   /** A valid call of an earlier group, and what it is planned as. */
-  private record Known(long shape, DeviceMemory buffer, long count, P2pTask task) {
+  record Known(long shape, DeviceMemory buffer, long count, P2pTask task) {
     @HotPath
     @SuppressWarnings("ReferenceEquality")
     boolean is(long itsShape, DeviceMemory itsBuffer, long itsCount) {
       return shape == itsShape & count == itsCount & buffer == itsBuffer;
+    }
+
+    boolean sends() {
+      return CallShape.isSend(shape);
     }
   }
 
@@ -45,19 +56,97 @@ final class P2pTasks {
     return before != null && before.is(shape, buffer, compared);
   }
 
+  /**
+   * The known call at a place of an exchange, if a call is that one; else null. Any thread may ask;
+   * {@link #launchAgain} looks again.
+   */
+  @HotPath
+  Known ofExchange(int index, long shape, DeviceMemory buffer, long count) {
+    Known before = isExchange && index < 2 ? known[index] : null;
+    calls++;
+    long compared = (calls & CheckedCall.CHECKED - 1) == 0 ? ~count : count;
+    return before != null && before.is(shape, buffer, compared) ? before : null;
+  }
+
+  /** True if two known calls are the exchange that was planned last. */
+  @HotPath
+  @SuppressWarnings("ReferenceEquality")
+  private boolean isPlanned(Known first, Known second) {
+    return isExchange && known[0] == first && known[1] == second;
+  }
+
+  /**
+   * Launches the exchange of two known calls by its plan.
+   *
+   * @return false, having done nothing, if it is not the exchange that was planned last, or if
+   *     there are offers of windows to look for
+   */
+  @HotPath
+  boolean launchAgain(
+      Known first, Known second, DeviceStream stream, Planner planner, Launcher launcher) {
+    if (!isPlanned(first, second) || planner.windows().hasOffers()) {
+      return false;
+    }
+    launcher.launching(2);
+    Known sends = first.sends() ? first : second;
+    Known receives = first.sends() ? second : first;
+    // With its buffers, so that the launch is refused if they have been freed.
+    launcher.launchOther(
+        planner.planAgain(),
+        sends.buffer(),
+        receives.buffer(),
+        stream,
+        first.shape(),
+        first.count());
+    launched(launcher, first.shape(), first.count(), stream);
+    launched(launcher, second.shape(), second.count(), stream);
+    return true;
+  }
+
+  /** Records a send or receive of a plan that was launched. */
+  @HotPath
+  static void launched(Launcher launcher, long shape, long count, DeviceStream stream) {
+    if (count > 0) {
+      launcher.single(CallShape.isSend(shape), CallShape.root(shape));
+    }
+    launcher.tell(shape, count, stream);
+  }
+
   /** The tasks that have been put, to be looked at before the next are. */
   List<P2pTask> works() {
     return works;
   }
 
+  /** Plans the tasks that have been put. */
+  @HotPath
+  KernelPlan plan(Planner planner) {
+    KernelPlan plan = planner.plan(works);
+    if (planner.windows().hasOffers()) {
+      forget();
+    } else {
+      plan();
+    }
+    return plan;
+  }
+
   /** Notes that the tasks that have been put are planned. */
   void plan() {
     planned = works.size();
+    isExchange =
+        planned == 2
+            && known[0].sends() != known[1].sends()
+            && isOfSomething(known[0])
+            && isOfSomething(known[1]);
+  }
+
+  private static boolean isOfSomething(Known call) {
+    return call.count() > 0 && call.buffer() != null;
   }
 
   /** Notes that the planner has planned others since, or has offers of windows to look for. */
   void forget() {
     planned = 0;
+    isExchange = false;
   }
 
   /** True if the first so many known calls are those that were planned last. */
@@ -70,6 +159,17 @@ final class P2pTasks {
   @HotPath
   boolean is(int index, long shape, DeviceMemory buffer, long count) {
     return known[index].is(shape, buffer, count);
+  }
+
+  /** Puts one as the next does, with the offer of the planner's windows. */
+  @HotPath
+  void put(int index, long shape, DeviceMemory buffer, long count, Planner planner) {
+    put(
+        index,
+        shape,
+        buffer,
+        count,
+        planner.windows().offer(buffer, CallShape.bytes(shape, count)));
   }
 
   /** Puts one, by its place among them; the first drops those before. */
@@ -94,7 +194,7 @@ final class P2pTasks {
     boolean sends = CallShape.isSend(shape);
     int peer = CallShape.root(shape);
     P2pTask task = new P2pTask(sends, peer, buffer, CallShape.bytes(shape, count), offer);
-    planned = 0;
+    forget();
     if (index == known.length) {
       known = Arrays.copyOf(known, 2 * index);
     }

@@ -11,12 +11,25 @@ final class StreamErrors {
   private StreamErrors() {}
 
   /**
-   * Two operations of a rank are not in the same capture.
+   * Refuses two operations of a rank whose streams are not in the same capture, or both in none.
    *
    * @param where the rank and its device
+   */
+  static void checkCaptures(
+      String where, Operation first, DeviceStream stream, Operation later, DeviceStream another) {
+    long capture = stream.captureNumber();
+    long other = another.captureNumber();
+    if (other != capture) {
+      throw ofCaptures(where, first, capture, later, other);
+    }
+  }
+
+  /**
+   * Two operations of a rank are not in the same capture.
+   *
    * @param capture number of the first one's, 0 for none; likewise other of the later one's
    */
-  static InvalidUsageException ofCaptures(
+  private static InvalidUsageException ofCaptures(
       String where, Operation first, long capture, Operation later, long other) {
     return new InvalidUsageException(
         ErrorId.CAPTURE,

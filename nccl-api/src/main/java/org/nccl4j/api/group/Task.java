@@ -71,6 +71,28 @@ final class Task {
     return this;
   }
 
+  /**
+   * Makes it a send or receive that {@code RepeatedExchange} holds, with leases that last after
+   * their close.
+   *
+   * @param itsStream true if it has a lease of the stream too
+   * @throws InvalidUsageException if something is over; then there is no lease
+   */
+  void setHeld(
+      OperationDispatcher newDispatcher,
+      P2pTasks.Known call,
+      DeviceStream newStream,
+      boolean itsStream) {
+    Leases.extend(call.buffer(), null);
+    if (itsStream && !Leases.of(newStream).extend()) {
+      Leases.end(call.buffer(), null);
+      throw Leases.closed(newStream);
+    }
+    DeviceMemory from = call.sends() ? call.buffer() : null;
+    DeviceMemory to = call.sends() ? null : call.buffer();
+    set(newDispatcher, call.shape(), null).on(from, to, call.count(), newStream).leasing(itsStream);
+  }
+
   /** Gives it its buffers and stream. */
   @HotPath
   Task on(DeviceMemory newSend, DeviceMemory newRecv, long newCount, DeviceStream newStream) {

@@ -14,6 +14,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicator.GroupLaunch;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -116,6 +117,12 @@ public final class Launcher {
     if (isRefused()) {
       throw refusal();
     }
+  }
+
+  /** False if the communicator has failed or is closed. */
+  @HotPath
+  public boolean accepts() {
+    return !isRefused();
   }
 
   private void awaitTurn() {
@@ -310,10 +317,17 @@ public final class Launcher {
     }
   }
 
-  /** True if the hooks are to know of the launched operation. */
+  /** Reports a launched operation to the hooks, if they are to know of it. */
   @HotPath
-  public boolean tells() {
-    return hooks.tells();
+  public void tell(long shape, long count, DeviceStream stream) {
+    if (hooks.tells()) {
+      tell(
+          CallShape.operation(shape).key(),
+          count,
+          CallShape.type(shape),
+          CallShape.root(shape),
+          stream);
+    }
   }
 
   /** Reports a launched operation to the hooks. */

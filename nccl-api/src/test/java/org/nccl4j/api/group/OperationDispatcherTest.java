@@ -663,6 +663,114 @@ class OperationDispatcherTest {
     assertTrue(Leases.of(ended).isOver());
   }
 
+  /** The host looks at the buffers of an exchange that comes again at its launch. */
+  @Test
+  void aRepeatedExchangeIsLaunchedOnItsBuffers() {
+    for (int group = 0; group < 3; group++) {
+      exchange(send, recv, 4, stream);
+    }
+    assertSame(send, launched().send());
+    assertSame(recv, launched().recv());
+    exchange(send, recv, 5, stream);
+    assertEquals(null, launched().send(), "its first group");
+    calls.call(shape(Operation.SEND, RedOp.SUM, 1), send, null, 4, stream);
+    exchange(send, recv, 5, stream);
+    assertEquals(
+        List.of(20L, 20L), launched().plan().messages().stream().map(P2pWork::bytes).toList());
+  }
+
+  /** What another thread closes between a call and the group's end is freed after the launch. */
+  @Test
+  void aRepeatedGroupHoldsWhatAnotherThreadCloses() throws Exception {
+    DeviceMemory from = device.allocate(64);
+    DeviceMemory to = device.allocate(64);
+    repeatExchange(from, to, stream);
+    exchange(from, to, 4, stream);
+    GroupScope.run(
+        () -> {
+          calls.call(shape(Operation.SEND, RedOp.SUM, 1), from, null, 4, stream);
+          calls.call(shape(Operation.RECV, RedOp.SUM, 3), null, to, 4, stream);
+          Thread closer =
+              new Thread(
+                  () -> {
+                    from.close();
+                    to.close();
+                  });
+          closer.start();
+          assertDoesNotThrow(() -> closer.join());
+          assertFalse(Leases.of(from).isOver() || Leases.of(to).isOver(), "held by the group");
+        });
+    assertSame(from, launched().send());
+    assertTrue(Leases.of(from).isOver() && Leases.of(to).isOver());
+  }
+
+  /**
+   * Calls that a repeated group has begun with, then another call, and something closed between.
+   */
+  @Test
+  void aGroupThatBeginsAsTheRepeatedOneHoldsItsCalls() {
+    DeviceMemory from = device.allocate(64);
+    DeviceStream ended = device.createStream();
+    repeatExchange(from, recv, ended);
+    exchange(from, recv, 4, ended);
+    int before = kernels.launches.size();
+    GroupScope.run(
+        () -> {
+          calls.call(shape(Operation.SEND, RedOp.SUM, 1), from, null, 4, ended);
+          assertEquals(1, GroupScope.operations());
+          from.close();
+          ended.close();
+          call(Operation.ALL_REDUCE, 0, 16);
+          assertEquals(2, GroupScope.operations());
+          assertFalse(Leases.of(from).isOver() || Leases.of(ended).isOver(), "held by the group");
+        });
+    assertEquals(before + 2, kernels.launches.size());
+    assertSame(ended, launched().stream());
+    assertTrue(Leases.of(from).isOver() && Leases.of(ended).isOver());
+    assertEquals(0, GroupScope.operations());
+  }
+
+  /** A group that fails, or is only simulated, ends what its repeated calls hold. */
+  @Test
+  void aRepeatedGroupThatIsNotLaunchedHoldsNothing() {
+    DeviceMemory from = device.allocate(64);
+    repeatExchange(from, recv, stream);
+    exchange(from, recv, 4, stream);
+    int before = kernels.launches.size();
+    long sends = shape(Operation.SEND, RedOp.SUM, 1);
+    IllegalStateException mine = new IllegalStateException("of the user");
+    assertSame(
+        mine,
+        assertThrows(
+            IllegalStateException.class,
+            () ->
+                GroupScope.run(
+                    () -> {
+                      calls.call(sends, from, null, 4, stream);
+                      throw mine;
+                    })));
+    assertTrue(GroupScope.simulate(() -> calls.call(sends, from, null, 4, stream)) >= 0);
+    GroupScope.start();
+    calls.call(sends, from, null, 4, stream);
+    from.close();
+    GroupScope.simulateEnd();
+    assertTrue(Leases.of(from).isOver());
+    assertEquals(before, kernels.launches.size());
+  }
+
+  @Test
+  void aRepeatedExchangeWhoseLaunchFailsLeavesTheLauncherAndTheGroup() {
+    DeviceMemory from = device.allocate(64);
+    repeatExchange(from, recv, stream);
+    exchange(from, recv, 4, stream);
+    kernels.launchError = new IllegalStateException("no room");
+    assertThrows(IllegalStateException.class, () -> exchange(from, recv, 4, stream));
+    kernels.launchError = null;
+    exchange(from, recv, 4, stream);
+    from.close();
+    assertTrue(Leases.of(from).isOver());
+  }
+
   @Test
   void aRepeatedGroupOfAFailedOrClosedCommunicatorIsRefused() {
     repeatExchange(send, recv, stream);

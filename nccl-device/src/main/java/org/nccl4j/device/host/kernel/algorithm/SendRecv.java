@@ -73,7 +73,7 @@ public final class SendRecv implements Kernel {
   @HotPath
   public void run(HostMemory send, HostMemory recv) {
     // Without a free slot others may have to be received before there is one.
-    if (isSmallExchange && outs[0].sendSmall(waiter, send)) {
+    if (isSmallExchange && outs[0].sendSmall(send)) {
       copyOwn(send, recv);
       ins[0].recvSmall(recv);
       return;

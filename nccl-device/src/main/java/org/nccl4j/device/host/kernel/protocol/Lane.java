@@ -229,14 +229,9 @@ public abstract class Lane {
 
     /** Sends the one small message if there is a free slot; whether it did. */
     @HotPath
-    public boolean sendSmall(SpinWait waiter, HostMemory own) {
+    public boolean sendSmall(HostMemory own) {
       P2pWork work = works[0];
-      int bytes = (int) work.bytes();
-      if (!end.hasLl128Credit(bytes)) {
-        return false;
-      }
-      end.sendSmall(waiter, buffer(0, own), work.offset(), bytes, calls[0]);
-      return true;
+      return end.sendSmallNow(buffer(0, own), work.offset(), (int) work.bytes(), calls[0]);
     }
 
     @Override

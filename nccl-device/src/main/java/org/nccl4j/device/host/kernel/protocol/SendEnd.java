@@ -265,8 +265,22 @@ public final class SendEnd extends ConnectionEnd {
   @HotPath
   public void sendSmall(
       SpinWait waiter, HostMemory source, long sourceOffset, int bytes, Call call) {
+    awaitHead(waiter, step - Ll128Slots.count(bytes));
+    fillSmall(source, sourceOffset, bytes, call);
+  }
+
+  /** In LL128: sends a step, if there is a slot, and goes on to the next; whether it did. */
+  @HotPath
+  boolean sendSmallNow(HostMemory source, long sourceOffset, int bytes, Call call) {
+    if (!isHeadBeyond(step - Ll128Slots.count(bytes))) {
+      return false;
+    }
+    fillSmall(source, sourceOffset, bytes, call);
+    return true;
+  }
+
+  private void fillSmall(HostMemory source, long sourceOffset, int bytes, Call call) {
     long now = step;
-    awaitHead(waiter, now - Ll128Slots.count(bytes));
     int slot = Ll128Slots.slot(layout, now, bytes);
     Ll128Slots.copyFlagLineLast(source, sourceOffset, data, slot + LL128_DATA, bytes);
     count(bytes);
