@@ -25,6 +25,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.support.CopyWays;
 import org.nccl4j.device.support.DaemonThread;
 import org.nccl4j.device.support.Patience;
 
@@ -103,7 +104,7 @@ public final class ProgressMonitor {
   /**
    * Failed looks at the waits for closed memory and streams, counted as {@link #failedLooks} is.
    */
-  private static int failedLooksAtLeases;
+  private static int failedLooksAtProcess;
 
   /** Looks that ended with an error. Owned by the observer's thread; for debuggers. */
   private int failedLooks;
@@ -300,7 +301,7 @@ public final class ProgressMonitor {
   private static void run() {
     while (true) {
       ALL.forEach(ProgressMonitor::lookWhateverHappens);
-      lookAtLeases();
+      lookAtProcess();
       SpanLogs.endOverdue(System.nanoTime());
       Patience.parkOwn(ProgressMonitor.class, PERIOD_NANOS);
       synchronized (ProgressMonitor.class) {
@@ -313,11 +314,12 @@ public final class ProgressMonitor {
   }
 
   /** An error of the log must not end the looks at communicators. */
-  private static void lookAtLeases() {
+  private static void lookAtProcess() {
     try {
       Leases.logOverdue();
+      CopyWays.ofProcess().look(System.nanoTime());
     } catch (RuntimeException | Error e) {
-      failedLooksAtLeases++;
+      failedLooksAtProcess++;
     }
   }
 

@@ -24,7 +24,8 @@ public final class PlanSettings {
               + " up to NCCL4J_PROBE_TIME if there are no measured times for these GPUs, and keeps"
               + " the times in nccl4j/ in $XDG_CACHE_HOME or ~/.cache. 2: also if the library has"
               + " measured times, which are then not used. 0: never. Unless 0, the switch of NVLink"
-              + " SHARP is measured for 5 ms before its first use if no setting requests it."
+              + " SHARP is measured for 5 ms before its first use if no setting requests it, and"
+              + " host ranks keep there which ways of copying are fast."
               + " NCCL4J_COSTS_FILE has precedence.");
 
   public static final Setting<Duration> NCCL4J_PROBE_TIME =

@@ -37,6 +37,7 @@ final class DeviceExaminations {
   private static final Path IMEX_CHANNELS = Path.of("/dev/nvidia-caps-imex-channels");
   private static final String GPU_DIRECT = "gpudirect";
   private static final String NVLS = "nvls";
+  private static final String COPIES = "copies";
   private static final String COSTS = "costs";
 
   /** Enough for a busy machine, and less than an examination may take. */
@@ -52,6 +53,7 @@ final class DeviceExaminations {
     }
     return List.of(
         new Examination("host device", () -> List.of(host())),
+        new Examination(COPIES, () -> List.of(Finding.ok(COPIES, CostSource.ofCopies()))),
         new Examination("cuda", () -> List.of(cuda())),
         new Examination(GPU_DIRECT, DeviceExaminations::gpuDirect),
         new Examination("nvml", () -> List.of(nvml())),

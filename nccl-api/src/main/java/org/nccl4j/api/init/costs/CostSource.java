@@ -3,6 +3,7 @@ package org.nccl4j.api.init.costs;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.init.engine.TuningSettings;
+import org.nccl4j.api.init.probe.KeptCopyWays;
 import org.nccl4j.api.init.probe.KeptProbe;
 import org.nccl4j.api.init.probe.ProbeObstacle;
 import org.nccl4j.api.plan.algorithm.TunedTable;
@@ -61,6 +62,11 @@ public final class CostSource {
         + (tuned.isEmpty()
             ? ""
             : " and has no times for %d GPUs of model %s".formatted(gpus.size(), model));
+  }
+
+  /** The ways of copying on the host device that are kept for this machine, as a line to read. */
+  public static String ofCopies() {
+    return KeptCopyWays.report();
   }
 
   private static String predicted(String reason) {

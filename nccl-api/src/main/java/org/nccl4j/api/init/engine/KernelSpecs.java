@@ -6,11 +6,13 @@ import java.util.Map;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.peers.Membership;
 import org.nccl4j.api.init.probe.KeptCopyTimes;
+import org.nccl4j.api.init.probe.KeptCopyWays;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -56,6 +58,9 @@ public final class KernelSpecs {
       ChannelGraphs graphs,
       CommunicatorProfile facts,
       Ends ends) {
+    if (facts.kind() == Device.Kind.HOST) {
+      KeptCopyWays.keepThoseOf(request, rank);
+    }
     return new KernelCommunicatorSpec(
         request.name(),
         rank,

@@ -203,10 +203,12 @@ record ProbeCache(Optional<Path> folder) {
   /** Keeps a result. */
   void keep(ProbeKey key, TunedTable table, InfoLog info) {
     keepHere(key, table);
-    file(key).ifPresent(file -> write(file, ProbeTable.text(table, key.text()), info));
+    file(key)
+        .ifPresent(file -> write(file, ProbeTable.text(table, key.text()), "probe's times", info));
   }
 
-  private static void write(Path file, List<String> lines, InfoLog info) {
+  /** Replaces a file as a whole, and logs the reason if it cannot. */
+  static void write(Path file, List<String> lines, String what, InfoLog info) {
     try {
       Files.createDirectories(file.getParent());
       Path made = Files.createTempFile(file.getParent(), "probe", ".tmp");
@@ -218,7 +220,7 @@ record ProbeCache(Optional<Path> folder) {
       }
     } catch (IOException e) {
       info.tell(
-          "TUNING", () -> "cannot keep the probe's times in " + file + ": " + IoErrorText.of(e));
+          "TUNING", () -> "cannot keep the " + what + " in " + file + ": " + IoErrorText.of(e));
     }
   }
 

@@ -49,6 +49,7 @@ import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.kernel.gin.GinProxy;
+import org.nccl4j.device.support.CopyWays;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /** A communicator on the host device. */
@@ -371,6 +372,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     if (root == this) {
       ends.close();
       scratch.close();
+      CopyWays.ofProcess().keep();
     } else {
       root.waiter.forget(waiter);
     }

@@ -3,14 +3,17 @@ package org.nccl4j.device.host.kernel.protocol;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.StreamingCopy;
+import org.nccl4j.device.support.CopyWays;
 
 /**
  * Copies data of one connection by the fastest of three ways: the JVM's copy, the C library's, and
  * streaming stores. Which that is depends on the processor, on the size, on where the lines are,
  * and on a virtual machine also on the time: so every few thousand copies of about a size all ways
  * are measured by turns. No probe at creation can tell: until the JVM has compiled its copy, which
- * takes longer than the creation, the interpreter has another one. Owned by the thread that runs
- * the current kernel.
+ * takes longer than the creation, the interpreter has another one. Until the first measurement the
+ * way is that of other connections, of this process or of one before on this machine ({@link
+ * CopyWays}); where there is one, the first measurement comes a period later. Owned by the thread
+ * that runs the current kernel.
  */
 final class MeasuredCopies {
   /** Copies of less are the JVM's: they take little longer than to read the clock. */
@@ -27,12 +30,12 @@ final class MeasuredCopies {
   /** Measured copies of each way; odd, for a median. */
   static final int SAMPLES = 7;
 
-  static final int BY_JVM = 0;
-  static final int BY_LIBRARY = 1;
-  static final int BY_STREAMING = 2;
+  static final int BY_JVM = CopyWays.Way.JVM.ordinal();
+  static final int BY_LIBRARY = CopyWays.Way.LIBRARY.ordinal();
+  static final int BY_STREAMING = CopyWays.Way.STREAMING.ordinal();
 
-  /** Classes of sizes: from 2 KiB, 8 KiB and 32 KiB on. */
-  private static final int CLASSES = 3;
+  private static final CopyWays.Way[] WAYS = CopyWays.Way.values();
+  private static final int CLASSES = CopyWays.SIZES.size();
 
   /**
    * The writer's streaming stores are to save so much of its time, since the reader finds the data
@@ -47,6 +50,8 @@ final class MeasuredCopies {
   private final Choice[] choices = new Choice[CLASSES];
   private final int ways;
   private final double worth;
+  private final CopyWays known;
+  private final CopyWays.Kind kind;
 
   /** The choice for copies of about one size. */
   private static final class Choice {
@@ -55,6 +60,9 @@ final class MeasuredCopies {
 
     int copies;
     int way;
+
+    /** True once the way is known, from another connection or from a measurement. */
+    boolean isKnown;
 
     Choice(int ways, int first) {
       picos = new long[ways][SAMPLES];
@@ -65,11 +73,15 @@ final class MeasuredCopies {
   /**
    * Copies by some ways.
    *
+   * @param known the ways that other connections have found
    * @param worth streaming stores may take so many times the time of the faster ordinary copy
    * @param streams whether streaming stores are one of them
    * @param first the way before the first measurement, from {@link Copies#MANY} bytes on
    */
-  private MeasuredCopies(double worth, boolean streams, int first) {
+  private MeasuredCopies(
+      CopyWays known, CopyWays.Kind kind, double worth, boolean streams, int first) {
+    this.known = known;
+    this.kind = kind;
     boolean has = streams && streaming.isAvailable();
     this.worth = worth;
     this.ways = has ? 3 : 2;
@@ -82,18 +94,20 @@ final class MeasuredCopies {
    * Copies into slots, whose lines lie in the reader's cache when the writer fills them again: an
    * ordinary store asks for each of them, and a streaming store for none.
    */
-  static MeasuredCopies intoSlots() {
-    return new MeasuredCopies(SLOT_WORTH, /* streams= */ true, BY_LIBRARY);
+  static MeasuredCopies intoSlots(CopyWays known) {
+    return new MeasuredCopies(
+        known, CopyWays.Kind.SLOTS, SLOT_WORTH, /* streams= */ true, BY_LIBRARY);
   }
 
   /** Copies whose outcome is soon read, from the caches. */
-  static MeasuredCopies kept() {
-    return new MeasuredCopies(0, /* streams= */ false, BY_LIBRARY);
+  static MeasuredCopies kept(CopyWays known) {
+    return new MeasuredCopies(known, CopyWays.Kind.KEPT, 0, /* streams= */ false, BY_LIBRARY);
   }
 
   /** Copies whose outcome leaves the caches before anybody reads it. */
-  static MeasuredCopies leaving() {
-    return new MeasuredCopies(LEAVING_WORTH, /* streams= */ true, BY_STREAMING);
+  static MeasuredCopies leaving(CopyWays known) {
+    return new MeasuredCopies(
+        known, CopyWays.Kind.LEAVING, LEAVING_WORTH, /* streams= */ true, BY_STREAMING);
   }
 
   /** Copies some bytes, of which the next release store of this thread tells other threads. */
@@ -104,6 +118,9 @@ final class MeasuredCopies {
       return;
     }
     Choice choice = choices[sizeClass(bytes)];
+    if (!choice.isKnown && (choice.copies == 0 || choice.copies == FIRST)) {
+      begin(choice, sizeClass(bytes));
+    }
     int sample = choice.copies - FIRST;
     choice.copies = (choice.copies + 1) % PERIOD;
     boolean measured = sample >= 0 && sample < ways * SAMPLES;
@@ -118,6 +135,17 @@ final class MeasuredCopies {
     }
     if (measured) {
       add(bytes, sample, (System.nanoTime() - begin) * 1000 / bytes);
+    }
+  }
+
+  /** Begins with the way that other connections have found, if there is one by now. */
+  @HotPath
+  private void begin(Choice choice, int sizes) {
+    int way = known.number(kind, sizes);
+    if (way != CopyWays.UNKNOWN && way < ways) {
+      choice.way = way;
+      choice.isKnown = true;
+      choice.copies = FIRST + ways * SAMPLES;
     }
   }
 
@@ -138,11 +166,13 @@ final class MeasuredCopies {
     times[at] = picos;
     if (sample == ways * SAMPLES - 1) {
       choose(choice);
+      known.choose(kind, sizeClass(bytes), WAYS[choice.way]);
     }
   }
 
   @HotPath
   private void choose(Choice choice) {
+    choice.isKnown = true;
     long jvm = choice.picos[BY_JVM][SAMPLES / 2];
     long library = choice.picos[BY_LIBRARY][SAMPLES / 2];
     choice.way = library <= jvm ? BY_LIBRARY : BY_JVM;

@@ -8,6 +8,7 @@ import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.SharedConnections;
+import org.nccl4j.device.support.CopyWays;
 
 /** The receiving end of a connection. */
 public final class RecvEnd extends ConnectionEnd implements Sender {
@@ -30,8 +31,8 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   /** The step that is awaited, while one is. */
   private long awaited;
 
-  private final MeasuredCopies kept = MeasuredCopies.kept();
-  private final MeasuredCopies leaving = MeasuredCopies.leaving();
+  private final MeasuredCopies kept = MeasuredCopies.kept(CopyWays.ofProcess());
+  private final MeasuredCopies leaving = MeasuredCopies.leaving(CopyWays.ofProcess());
 
   /** The end of the same connection that this one was made from; null if there is none. */
   private RecvEnd same;

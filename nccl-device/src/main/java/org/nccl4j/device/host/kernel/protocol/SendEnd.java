@@ -9,6 +9,7 @@ import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.SharedConnections;
+import org.nccl4j.device.support.CopyWays;
 
 /** The sending end of a connection. */
 public final class SendEnd extends ConnectionEnd {
@@ -41,7 +42,7 @@ public final class SendEnd extends ConnectionEnd {
   private long lastExposed = -1;
 
   private boolean chosen;
-  private final MeasuredCopies fills = MeasuredCopies.intoSlots();
+  private final MeasuredCopies fills = MeasuredCopies.intoSlots(CopyWays.ofProcess());
 
   public SendEnd(int peer, Connection connection, ConnectionLayout layout) {
     super(peer, connection, layout);

@@ -6,6 +6,7 @@ import static org.nccl4j.device.host.kernel.protocol.MeasuredCopies.BY_JVM;
 import static org.nccl4j.device.host.kernel.protocol.MeasuredCopies.BY_LIBRARY;
 import static org.nccl4j.device.host.kernel.protocol.MeasuredCopies.BY_STREAMING;
 
+import java.util.Optional;
 import java.util.Random;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -14,6 +15,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.support.CopyWays;
+import org.nccl4j.device.support.CopyWays.Kind;
+import org.nccl4j.device.support.CopyWays.Way;
 
 class MeasuredCopiesTest {
   private static final int MOST = 40_000;
@@ -41,7 +45,7 @@ class MeasuredCopiesTest {
 
   @Test
   void theMedianOfEachWayDecidesAndMayChange() {
-    MeasuredCopies copies = MeasuredCopies.kept();
+    MeasuredCopies copies = MeasuredCopies.kept(new CopyWays());
     assertEquals(BY_JVM, copies.way(SMALL), "before it is measured");
     assertEquals(BY_LIBRARY, copies.way(LARGE), "before it is measured");
     measure(copies, LARGE, 90, 100);
@@ -52,7 +56,7 @@ class MeasuredCopiesTest {
 
   @Test
   void eachClassOfSizesHasItsChoice() {
-    MeasuredCopies copies = MeasuredCopies.kept();
+    MeasuredCopies copies = MeasuredCopies.kept(new CopyWays());
     measure(copies, SMALL, 100, 90);
     measure(copies, MIDDLE, 90, 100);
     assertEquals(BY_LIBRARY, copies.way(MeasuredCopies.LEAST_BYTES));
@@ -64,7 +68,7 @@ class MeasuredCopiesTest {
 
   @Test
   void slotsAreStreamedIntoWhereThatSavesMuch() {
-    MeasuredCopies copies = MeasuredCopies.intoSlots();
+    MeasuredCopies copies = MeasuredCopies.intoSlots(new CopyWays());
     assumeTrue(copies.ways() == 3, "no streaming stores here");
     measure(copies, LARGE, 100, 110, 70);
     assertEquals(BY_STREAMING, copies.way(LARGE));
@@ -76,7 +80,7 @@ class MeasuredCopiesTest {
 
   @Test
   void dataThatLeaveAreStreamedUnlessThatIsMuchSlower() {
-    MeasuredCopies copies = MeasuredCopies.leaving();
+    MeasuredCopies copies = MeasuredCopies.leaving(new CopyWays());
     assumeTrue(copies.ways() == 3, "no streaming stores here");
     assertEquals(BY_STREAMING, copies.way(LARGE), "before it is measured");
     measure(copies, LARGE, 100, 110, 124);
@@ -85,8 +89,55 @@ class MeasuredCopiesTest {
     assertEquals(BY_LIBRARY, copies.way(LARGE));
   }
 
+  /** A connection begins with the way that another has found, and tells its own. */
+  @Test
+  void theFirstMeasurementOfAConnectionIsForTheNext() {
+    CopyWays ways = new CopyWays();
+    MeasuredCopies first = MeasuredCopies.kept(ways);
+    measure(first, LARGE, 90, 100);
+    assertEquals(Optional.of(Way.JVM), ways.way(Kind.KEPT, 2));
+    assertEquals(Optional.empty(), ways.way(Kind.SLOTS, 2));
+    MeasuredCopies second = MeasuredCopies.kept(ways);
+    second.copy(source, 0, target, 0, MOST);
+    assertEquals(BY_JVM, second.way(LARGE));
+    measure(second, LARGE, 100, 90);
+    assertEquals(Optional.of(Way.LIBRARY), ways.way(Kind.KEPT, 2));
+    assertEquals(BY_JVM, first.way(LARGE), "measures itself");
+  }
+
+  /** Ways that become known after a connection's first copies count until it measures. */
+  @Test
+  void waysThatAreKnownLaterCountToo() {
+    CopyWays ways = new CopyWays();
+    MeasuredCopies copies = MeasuredCopies.kept(ways);
+    for (int copy = 0; copy < MeasuredCopies.FIRST; copy++) {
+      copies.copy(source, 0, target, 0, MOST);
+    }
+    assertEquals(BY_LIBRARY, copies.way(MOST));
+    ways.choose(Kind.KEPT, 2, Way.JVM);
+    copies.copy(source, 0, target, 0, MOST);
+    assertEquals(BY_JVM, copies.way(MOST));
+    ways.choose(Kind.KEPT, 2, Way.LIBRARY);
+    for (int copy = 0; copy < 1000; copy++) {
+      copies.copy(source, 0, target, 0, MOST);
+    }
+    assertEquals(BY_JVM, copies.way(MOST), "the first measurement comes a period later");
+  }
+
+  @Test
+  void aWayThatThisProcessLacksIsLeftOut() {
+    CopyWays ways = new CopyWays();
+    ways.choose(Kind.KEPT, 2, Way.STREAMING); // kept copies are never streamed
+    MeasuredCopies copies = MeasuredCopies.kept(ways);
+    copies.copy(source, 0, target, 0, MOST);
+    assertEquals(BY_LIBRARY, copies.way(MOST));
+  }
+
   static Stream<MeasuredCopies> all() {
-    return Stream.of(MeasuredCopies.intoSlots(), MeasuredCopies.kept(), MeasuredCopies.leaving());
+    return Stream.of(
+        MeasuredCopies.intoSlots(new CopyWays()),
+        MeasuredCopies.kept(new CopyWays()),
+        MeasuredCopies.leaving(new CopyWays()));
   }
 
   /** Before, in and after a measurement. */
