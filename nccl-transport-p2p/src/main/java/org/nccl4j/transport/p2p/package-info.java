@@ -6,7 +6,8 @@
  * <p>Both work alike. Each rank has one arena for each communicator, made when its first connector
  * is. The regions that lie with the rank are places in its arena, at offsets that follow from a
  * number, so a handle is little more than two numbers and a connection costs no call to the kernel.
- * An arena is large in addresses but takes pages only where it is touched:
+ * An arena is large in addresses but takes pages only where it is touched, and so asks for no huge
+ * pages: small steps touch a few pages of a connection's slots.
  *
  * <pre>
  *   0               credit sides, capacity x 8192 bytes
