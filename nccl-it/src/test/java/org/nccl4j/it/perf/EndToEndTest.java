@@ -84,6 +84,17 @@ final class EndToEndTest {
     assertRight(line, 1);
   }
 
+  /** Trees and one-shot of as many ranks as large hosts have cores. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "all -t 32 -b 1K -e 64K -f 64",
+        "all_reduce,all_gather,reduce_scatter,broadcast,reduce,alltoall -t 64 -b 4K -e 4K",
+      })
+  void manyRanksOfAHostAreRight(String line) {
+    assertRight(line, 1);
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"-t 2 -d bfloat16", "--processes 2 --compare quantised=int8:32 -m 2"})
   void quantisedSumsAreMeasuredBeside(String line) {
