@@ -30,8 +30,8 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * A rank's capabilities, exchanged so that all ranks make the same choices. As bytes: kind, reach,
- * unreached, nvlink, carried, channels, channels of all pairs, lines, room, table, settings, probed,
- * network and model, with tabs between them.
+ * unreached, nvlink, carried, channels, channels of all pairs, lines, room, table, settings,
+ * probed, network and model, with tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param unreached GPUs of its machine or clique whose memory it does not load and store
