@@ -144,7 +144,7 @@ public final class Probing {
   public static Optional<TunedTable> result(String shared) {
     return shared.isEmpty() || shared.equals(NO)
         ? Optional.empty()
-        : Optional.of(TunedTable.parse(ProbeTable.NAME, shared.lines().toList()));
+        : Optional.of(TunedTable.parse(ProbeTable.NAME, shared.lines().toList()).ofProbe());
   }
 
   /**
@@ -199,7 +199,7 @@ public final class Probing {
       key.ifPresent(of -> keep(of, table, result));
       info.tell("TUNING", () -> told(result, all));
     }
-    return Optional.of(table);
+    return Optional.of(table.ofProbe());
   }
 
   /** Times of busy GPUs count for this process alone. */

@@ -120,6 +120,13 @@ public interface CostModel {
   }
 
   /**
+   * GB/s that the slowest links take of what a rank sends in rings; 0 if the model does not know.
+   */
+  default double linkGigabytes() {
+    return bandwidth();
+  }
+
+  /**
    * True if the times between windows may be compared with the times over connections: both are
    * measured, or the ones are modelled on the others.
    */
@@ -133,6 +140,11 @@ public interface CostModel {
    */
   default boolean makesSpaceAhead() {
     return comparesWindows();
+  }
+
+  /** True if a time was measured within the limits of blocks that operations have now. */
+  default boolean isOfFewBlocks(Operation operation, Algorithm algorithm, Protocol protocol) {
+    return false;
   }
 
   /** Returns the origin of the figures over connections, as a sentence. */

@@ -80,6 +80,11 @@ interface CostOverlay extends CostModel {
   }
 
   @Override
+  default double linkGigabytes() {
+    return base().linkGigabytes();
+  }
+
+  @Override
   default boolean comparesWindows() {
     return base().comparesWindows();
   }
@@ -87,6 +92,11 @@ interface CostOverlay extends CostModel {
   @Override
   default boolean makesSpaceAhead() {
     return base().makesSpaceAhead();
+  }
+
+  @Override
+  default boolean isOfFewBlocks(Operation operation, Algorithm algorithm, Protocol protocol) {
+    return base().isOfFewBlocks(operation, algorithm, protocol);
   }
 
   @Override

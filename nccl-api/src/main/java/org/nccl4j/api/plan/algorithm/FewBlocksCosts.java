@@ -6,7 +6,8 @@ import org.nccl4j.operation.Protocol;
 
 /**
  * Costs of operations with few blocks, derived from those of operations with their best number of
- * blocks. Fitted on 2 H100: docs/benchmarks/blocks.md.
+ * blocks. Where few blocks fill the links, and where times were measured with as few, they stay as
+ * they are. Fitted on 2 H100: docs/benchmarks/blocks.md.
  *
  * @param base costs without a limit
  * @param blocks most blocks between windows and of lines
@@ -23,8 +24,11 @@ record FewBlocksCosts(CostModel base, int nRanks, int blocks, int channels) impl
 
   private static final double LINES_GIGABYTES = 3;
 
-  /** Fewer channels carry as much less of a large operation in Simple. */
+  /** Channels in Simple that fill links as fast as H200's; fewer fill slower ones. */
   private static final double FULL_CHANNELS = 28;
+
+  /** GB/s of links from which on so many channels are needed. */
+  private static final double FULL_GIGABYTES = 300;
 
   private static final long LEAST_LARGE = 4 << 20;
 
@@ -42,7 +46,8 @@ record FewBlocksCosts(CostModel base, int nRanks, int blocks, int channels) impl
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     double least = base.microseconds(operation, algorithm, protocol, bytes);
-    if (algorithm.isMulticast()
+    if (base.isOfFewBlocks(operation, algorithm, protocol)
+        || algorithm.isMulticast()
         || algorithm.isNvls()
         || !operation.isCollective() && !algorithm.isBetweenWindows()) {
       return least;
@@ -74,7 +79,12 @@ record FewBlocksCosts(CostModel base, int nRanks, int blocks, int channels) impl
       double sent = algorithm.sent(operation, nRanks) * bytes;
       return Math.max(least, lines(sent, LINES_GIGABYTES));
     }
-    return bytes < LEAST_LARGE ? least : Math.max(1, FULL_CHANNELS / channels) * least;
+    return bytes < LEAST_LARGE ? least : Math.max(1, fullChannels() / channels) * least;
+  }
+
+  private double fullChannels() {
+    double links = base.linkGigabytes();
+    return links == 0 ? FULL_CHANNELS : FULL_CHANNELS * Math.min(1, links / FULL_GIGABYTES);
   }
 
   /** The least time in which a rank sends so many bytes in lines. */

@@ -300,6 +300,15 @@ record GpuNetCostModel(
   }
 
   @Override
+  public double linkGigabytes() {
+    if (!goesByTopology()) {
+      return NETWORK_GIGABYTES;
+    }
+    AlignedGraph ring = topology.orElseThrow().comm().of(GraphKind.RING);
+    return ring.nChannels() * (double) ring.bwInter();
+  }
+
+  @Override
   public String source() {
     return "%s, %d GPUs on %d hosts over a network, %d channels%s%s"
         .formatted(

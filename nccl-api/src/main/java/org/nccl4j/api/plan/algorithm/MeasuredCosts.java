@@ -26,11 +26,13 @@ final class MeasuredCosts {
   private static final Map<String, Optional<MeasuredCosts>> KNOWN = new ConcurrentHashMap<>();
 
   private final String measured; // where, as a sentence
+  private final boolean probed; // within the limits of blocks that count now
   private final Map<Way, TreeMap<Long, Double>> curves = new HashMap<>();
   private final Map<Way, TreeMap<Long, Integer>> fewest = new HashMap<>();
 
-  private MeasuredCosts(String measured, Stream<String[]> lines) {
+  private MeasuredCosts(String measured, boolean probed, Stream<String[]> lines) {
     this.measured = measured;
+    this.probed = probed;
     lines.forEach(
         words -> {
           curves.put(way(words), CostPoints.read(words, 4));
@@ -45,18 +47,23 @@ final class MeasuredCosts {
         nRanks + " " + model,
         missing ->
             MeasuredTable.find(model, "costs", nRanks)
-                .map(table -> new MeasuredCosts(table.source(nRanks), table.lines().stream())));
+                .map(
+                    table ->
+                        new MeasuredCosts(
+                            table.source(nRanks), /* probed= */ false, table.lines().stream())));
   }
 
   /**
-   * The costs of some ranks in a table of the user's, if it has some.
+   * The costs of some ranks in a table of the user's or a probe's, if it has some.
    *
+   * @param lines those that count
    * @param ranks as {@link RankPlacement#inTables} has them
    */
-  static Optional<MeasuredCosts> tuned(String file, List<String> lines, String ranks) {
+  static Optional<MeasuredCosts> tuned(TunedTable table, List<String> lines, String ranks) {
     MeasuredCosts tuned =
         new MeasuredCosts(
-            "measured, " + file,
+            "measured, " + table.file(),
+            table.probed(),
             lines.stream().map(line -> line.split(" ")).filter(words -> words[0].equals(ranks)));
     return tuned.curves.isEmpty() ? Optional.empty() : Optional.of(tuned);
   }
@@ -154,6 +161,13 @@ final class MeasuredCosts {
     @Override
     public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
       return allChannels ? ConnectionLayout.CHANNELS : base.channels(operation, choice, bytes);
+    }
+
+    @Override
+    public boolean isOfFewBlocks(Operation operation, Algorithm algorithm, Protocol protocol) {
+      return curves.containsKey(new Way(operation, algorithm, protocol))
+          ? probed
+          : base.isOfFewBlocks(operation, algorithm, protocol);
     }
 
     @Override

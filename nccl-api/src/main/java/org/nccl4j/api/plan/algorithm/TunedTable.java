@@ -38,13 +38,24 @@ import org.nccl4j.operation.Protocol;
  * @param file its name, for messages
  * @param device that it is for, as in {@code Device.name()}
  * @param lines of figures
+ * @param probed whether a creation has measured them, with the settings that count now
  */
-public record TunedTable(String file, String device, List<String> lines) {
+public record TunedTable(String file, String device, List<String> lines, boolean probed) {
   private static final String SETTING = "NCCL4J_COSTS_FILE";
   private static final String DEVICE = "device ";
   private static final Pattern LINE =
       Pattern.compile(
           "[1-9]\\d{0,5}(x[1-9]\\d{0,5}/\\w+)? \\w+ \\w+ \\w+( \\d{1,15}:\\d{1,9}(\\.\\d{1,6})?)+");
+
+  /** A table that was measured elsewhere, or under other settings. */
+  public TunedTable(String file, String device, List<String> lines) {
+    this(file, device, lines, /* probed= */ false);
+  }
+
+  /** The same as the table of a probe. */
+  public TunedTable ofProbe() {
+    return new TunedTable(file, device, lines, /* probed= */ true);
+  }
 
   /**
    * Reads a file; empty where none is named.
@@ -170,7 +181,7 @@ public record TunedTable(String file, String device, List<String> lines) {
   /** The figures of algorithms over connections for ranks of a device, if there are some. */
   Optional<MeasuredCosts> figures(String ranks, String itsDevice) {
     return device.equals(itsDevice)
-        ? MeasuredCosts.tuned(file, lines(false), ranks)
+        ? MeasuredCosts.tuned(this, lines(false), ranks)
         : Optional.empty();
   }
 
@@ -184,11 +195,11 @@ public record TunedTable(String file, String device, List<String> lines) {
                   return !isDirect(words) || Algorithm.ofMulticast(words[2], words[3]).isPresent();
                 })
             .toList();
-    return device.equals(itsDevice) ? MeasuredCosts.tuned(file, some, ranks) : Optional.empty();
+    return device.equals(itsDevice) ? MeasuredCosts.tuned(this, some, ranks) : Optional.empty();
   }
 
   /** The same of algorithms between windows, and of sends and receives. */
   CostModel overWindows(CostModel model, String ranks, String itsDevice) {
-    return device.equals(itsDevice) ? new TunedWindowCosts(model, file, lines(true), ranks) : model;
+    return device.equals(itsDevice) ? new TunedWindowCosts(model, this, lines(true), ranks) : model;
   }
 }

@@ -15,6 +15,7 @@ import org.nccl4j.operation.Protocol;
 final class TunedWindowCosts implements CostOverlay {
   private final CostModel base;
   private final String file;
+  private final boolean probed;
   private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
 
   /**
@@ -23,9 +24,10 @@ final class TunedWindowCosts implements CostOverlay {
    * @param lines its lines of algorithms between windows and of exchanges, of any ranks
    * @param ranks as {@link RankPlacement#inTables} has them
    */
-  TunedWindowCosts(CostModel base, String file, List<String> lines, String ranks) {
+  TunedWindowCosts(CostModel base, TunedTable table, List<String> lines, String ranks) {
     this.base = base;
-    this.file = file;
+    this.file = table.file();
+    this.probed = table.probed();
     lines.stream()
         .map(line -> line.split(" "))
         .filter(words -> words[0].equals(ranks))
@@ -70,6 +72,14 @@ final class TunedWindowCosts implements CostOverlay {
   private boolean isGuess(Operation operation, Algorithm algorithm) {
     Algorithm other = algorithm == Algorithm.RAILS ? Algorithm.PAIRWISE : Algorithm.RAILS;
     return Algorithm.RAILS.has(operation) && curve(operation, other) != null;
+  }
+
+  @Override
+  public boolean isOfFewBlocks(Operation operation, Algorithm algorithm, Protocol protocol) {
+    boolean has = isExchange(algorithm) || algorithm.isBetweenWindows();
+    return has && curve(operation, algorithm) != null
+        ? probed
+        : base.isOfFewBlocks(operation, algorithm, protocol);
   }
 
   @Override

@@ -67,8 +67,15 @@ public class ChoicesTest {
     return operations;
   }
 
-  /** A communicator: the facts of its ranks, and a rank's place in NVLS or null. */
-  private record Ranks(CommunicatorProfile facts, Nvls nvls) {}
+  /**
+   * A communicator: the facts of its ranks, and a rank's place in NVLS or null, and limits of
+   * blocks.
+   */
+  private record Ranks(CommunicatorProfile facts, Nvls nvls, CtaLimits limits) {
+    Ranks(CommunicatorProfile facts, Nvls nvls) {
+      this(facts, nvls, CtaLimits.NONE);
+    }
+  }
 
   private static CommunicatorProfile facts(
       int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink, int hosts) {
@@ -138,6 +145,7 @@ public class ChoicesTest {
     all.put("GPU 16 on 2 searched NVLS", searched(2, 8, 18, nvls(8, 8, false)));
     all.put("GPU 16 on 2 searched emulated", searched(2, 8, 18, nvls(8, 8, true)));
     addTuned(all);
+    addLimited(all);
     return all;
   }
 
@@ -159,6 +167,26 @@ public class ChoicesTest {
             CORES,
             BlockRoom.UNLIMITED),
         null);
+  }
+
+  /** By few blocks: as a user allows, and as many as small GPUs have room for. */
+  private static void addLimited(Map<String, Ranks> all) {
+    CtaLimits sparing = new CtaLimits(1, 64, 64, /* sparing= */ true);
+    for (int n : new int[] {2, 8}) {
+      CommunicatorProfile gpus = facts(n, Device.Kind.CUDA, "NVIDIA H200", true, true, 1);
+      for (int most : new int[] {24, 8}) {
+        String name = "H200 %d by %d blocks".formatted(n, most);
+        all.put(name, new Ranks(gpus, null, new CtaLimits(1, most, 64)));
+      }
+      all.put("H200 %d sparing".formatted(n), new Ranks(gpus, null, sparing));
+    }
+    for (int most : new int[] {20, 7}) {
+      CtaLimits small = new CtaLimits(1, most, most / 2);
+      for (String name : List.of("GPU 8 searched PCIe", "GPU 4 apart")) {
+        all.put(
+            "%s by %d blocks".formatted(name, most), new Ranks(all.get(name).facts, null, small));
+      }
+    }
   }
 
   /** Fast links within the hosts, and slow cards between them. */
@@ -301,7 +329,7 @@ public class ChoicesTest {
         new Planner.Rules(
             AlgorithmFilter.parse(algo, proto),
             TunerHook.NONE,
-            CtaLimits.NONE,
+            ranks.limits,
             new InfoLog(SETTINGS, "recorded"));
     Planner planner =
         new Planner(

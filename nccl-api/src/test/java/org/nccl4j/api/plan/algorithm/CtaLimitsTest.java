@@ -4,11 +4,19 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.cluster.CommTopology;
 
 /** The effect of limits of blocks on each kind of plan. */
 class CtaLimitsTest {
@@ -125,6 +133,89 @@ class CtaLimitsTest {
             > sparing.microseconds(
                 Operation.ALL_REDUCE, Algorithm.DIRECT_TWO_SHOT, Protocol.SIMPLE, large),
         "rings need more channels");
+  }
+
+  /** An A10, L40S or RTX 3090: few blocks fill PCIe, so that LL's flags only double the bytes. */
+  @ParameterizedTest
+  @ValueSource(ints = {5, 8, 12})
+  void fewBlocksCarryWhatSlowLinksTake(int blocks) {
+    CommunicatorProfile facts =
+        new CommunicatorProfile(8, Device.Kind.CUDA, "NVIDIA A10", true, /* nvlink= */ false)
+            .with(Optional.of(TopologyCostModelTest.topology(1, 8, 86, /* nvLinks= */ 0)));
+    CostModel base = facts.costs();
+    assertTrue(base.bandwidth() < 30, base.bandwidth() + " GB/s");
+    CostModel few = new CtaLimits(1, blocks, 64).costs(base, 8);
+    long large = 64 << 20;
+    for (Operation operation : Operation.collectives()) {
+      assertEquals(
+          base.microseconds(operation, Algorithm.RING, Protocol.SIMPLE, large),
+          few.microseconds(operation, Algorithm.RING, Protocol.SIMPLE, large));
+      assertEquals(
+          Protocol.SIMPLE,
+          new AlgorithmSelector(few, AlgorithmFilter.ALL)
+              .choose(operation, large, DataType.FLOAT32, RedOp.SUM)
+              .protocol(),
+          operation.label());
+    }
+  }
+
+  /** The network between hosts is slower than the links that need many channels. */
+  @Test
+  void fewBlocksCarryWhatNetworksTake() {
+    for (CommTopology topology :
+        new CommTopology[] {null, TopologyCostModelTest.topology(2, 8, 90, 18)}) {
+      CommunicatorProfile facts =
+          new CommunicatorProfile(
+              16,
+              Device.Kind.CUDA,
+              "NVIDIA H100",
+              false,
+              false,
+              new RankPlacement(2, 8, true),
+              Optional.ofNullable(topology),
+              Optional.empty());
+      CostModel base = facts.costs();
+      CostModel few = new CtaLimits(1, 16, 64).costs(base, 16);
+      for (Algorithm algorithm : base.overConnections(Operation.ALL_REDUCE)) {
+        double time = few.microseconds(Operation.ALL_REDUCE, algorithm, Protocol.SIMPLE, 64 << 20);
+        double least =
+            base.microseconds(Operation.ALL_REDUCE, algorithm, Protocol.SIMPLE, 64 << 20);
+        assertTrue(time >= least && time < 1.2 * least, algorithm + ": " + time + " us");
+      }
+    }
+  }
+
+  /** A probe runs by the blocks that operations have later. */
+  @Test
+  void timesThatWereMeasuredByFewBlocksStayAsTheyAre() {
+    TunedTable table =
+        TunedTable.parse(
+            "times",
+            List.of(
+                "device NVIDIA X",
+                "2 AllReduce Ring Simple 1048576:20 67108864:900",
+                "2 AllReduce DirectTwoShot Simple 1048576:20 67108864:900",
+                "2 AllReduce OneShot LL128 1024:5 8388608:30"));
+    CommunicatorProfile facts =
+        new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA X", true, /* nvlink= */ true);
+    CtaLimits limits = new CtaLimits(1, 8, 64);
+    CostModel elsewhere = limits.costs(facts.with(table).costs(), 2);
+    CostModel probed = limits.costs(facts.with(table.ofProbe()).costs(), 2);
+    for (Algorithm algorithm : List.of(Algorithm.RING, Algorithm.DIRECT_TWO_SHOT)) {
+      assertEquals(900, allReduce(probed, algorithm, Protocol.SIMPLE, 64 << 20), 1e-9);
+      assertTrue(allReduce(elsewhere, algorithm, Protocol.SIMPLE, 64 << 20) > 950);
+    }
+    assertEquals(30, allReduce(probed, Algorithm.ONE_SHOT, Protocol.LL128, 8 << 20), 1e-9);
+    assertTrue(allReduce(elsewhere, Algorithm.ONE_SHOT, Protocol.LL128, 8 << 20) > 300);
+    assertTrue(
+        allReduce(probed, Algorithm.TWO_SHOT, Protocol.SIMPLE, 64 << 20)
+            > allReduce(facts.with(table).costs(), Algorithm.TWO_SHOT, Protocol.SIMPLE, 64 << 20),
+        "others were not measured");
+  }
+
+  private static double allReduce(
+      CostModel costs, Algorithm algorithm, Protocol protocol, long bytes) {
+    return costs.microseconds(Operation.ALL_REDUCE, algorithm, protocol, bytes);
   }
 
   private static double lines(CostModel costs, long bytes) {
