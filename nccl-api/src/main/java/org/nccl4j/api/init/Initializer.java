@@ -465,7 +465,7 @@ public final class Initializer {
     Launcher launcher = new Launcher(kernels, request.operationTimeout());
     if (connected.probing().isDue(place.facts(), connected.probed())) {
       times.begin("probe");
-      place = probed(place, connected.probing(), kernels, launcher);
+      place = probed(place, connected, kernels, launcher);
     }
     connected.nvls().knowing(place.facts());
     return Engine.of(
@@ -478,9 +478,11 @@ public final class Initializer {
 
   /** With the times that all ranks measure now, if they can. */
   private Engine.Place probed(
-      Engine.Place place, Probing probing, KernelCommunicator kernels, Launcher launcher) {
-    return probing
+      Engine.Place place, Connected connected, KernelCommunicator kernels, Launcher launcher) {
+    return connected
+        .probing()
         .measure(
+            connected.probed(),
             Engine.measuring(place, kernels),
             launcher,
             place.windows(),

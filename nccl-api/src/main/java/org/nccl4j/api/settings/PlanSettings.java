@@ -22,7 +22,8 @@ public final class PlanSettings {
           2,
           "1: the creation of a communicator on GPUs of one machine measures the algorithms for"
               + " up to NCCL4J_PROBE_TIME if there are no measured times for these GPUs, and keeps"
-              + " the times in nccl4j/ in $XDG_CACHE_HOME or ~/.cache. 2: also if the library has"
+              + " the times in nccl4j/ in $XDG_CACHE_HOME or ~/.cache; the next creations measure"
+              + " what is missing. 2: also if the library has"
               + " measured times, which are then not used. 0: never. Unless 0, the switch of NVLink"
               + " SHARP is measured for 5 ms before its first use if no setting requests it, and"
               + " host ranks keep there which ways of copying are fast."

@@ -78,7 +78,7 @@ class GpuProbeTest {
 
   @Test
   void theFirstCreationMeasuresAndTheNextReads() throws Exception {
-    FakeGpuProcess.Ran first = run();
+    FakeGpuProcess.Ran first = measuringAll();
     assertTrue(isProbed(first), first.output());
     assertTrue(first.output().contains("rank 0 of communicator 1 has measured"), first.output());
     assertEquals(0, first.warnings(), first.output());
@@ -108,11 +108,11 @@ class GpuProbeTest {
 
   @Test
   void aDamagedResultIsMeasuredAgain() throws Exception {
-    run();
+    measuringAll();
     Path kept = files().get(0);
     String whole = Files.readString(kept);
     Files.writeString(kept, whole.substring(0, whole.length() / 2) + "x");
-    FakeGpuProcess.Ran ran = run();
+    FakeGpuProcess.Ran ran = measuringAll();
     assertTrue(ran.output().contains("ignores " + kept), ran.output());
     assertTrue(ran.output().contains("has measured"), ran.output());
     assertEquals(whole.lines().findFirst(), Files.readString(kept).lines().findFirst());
@@ -161,6 +161,24 @@ class GpuProbeTest {
       assertTrue(kept.contains("AllReduce " + way + " "), kept);
     }
     assertFalse(kept.contains("LL128"), kept);
+    assertEquals(0, launches(run(pcie)));
+  }
+
+  /** Large sizes over PCIe take longer than a creation's 200 ms; here one is given 1 ms. */
+  @Test
+  void theNextCreationMeasuresWhatOneHadNoTimeFor() throws Exception {
+    String[] pcie = {"FAKECUDA_PCIE", "1", "NCCL_P2P_LEVEL", "SYS", "NCCL4J_PROBE_TIME", "1ms"};
+    FakeGpuProcess.Ran first = run(pcie);
+    assertTrue(first.output().contains("the next creation measures the others"), first.output());
+    assertTrue(isProbed(first), first.output());
+    List<Path> unfinished = files();
+    assertEquals(1, unfinished.size());
+    pcie[5] = "60s";
+    FakeGpuProcess.Ran second = run(pcie);
+    assertTrue(EVERYTHING.matcher(second.output()).find(), second.output());
+    assertTrue(second.output().contains(" of them earlier"), second.output());
+    assertEquals(1, files().size());
+    assertFalse(Files.exists(unfinished.get(0)), "the finished result replaces it");
     assertEquals(0, launches(run(pcie)));
   }
 
@@ -248,7 +266,10 @@ class GpuProbeTest {
   void theDoctorNamesWhatWasMeasured() throws Exception {
     assertSays("to be measured by a probe at the first creation", doctor());
     assertEquals(List.of(), files());
-    run();
+    run("NCCL4J_PROBE_TIME", "1ms");
+    String begun = doctor();
+    assertTrue(begun.endsWith(files().get(0) + ", to which the next creation adds"), begun);
+    measuringAll();
     Path kept = files().get(0);
     long lines = Files.readAllLines(kept).stream().filter(l -> l.startsWith("2 ")).count();
     String found = doctor();
@@ -306,6 +327,7 @@ class GpuProbeTest {
   void whatWasSuspendedIsNotMeasuredAgain() throws Exception {
     Map<String, String> settings = settings();
     settings.put("JAVA_TOOL_OPTIONS", "-Dnccl4j.suspensions=1");
+    settings.put("NCCL4J_PROBE_TIME", "60s");
     FakeGpuProcess.Ran ran = process.run(settings, FakeGpuRanks.class);
     assertEquals(
         1,

@@ -100,11 +100,12 @@ public final class CostSource {
             TuningSettings.of(settings, Device.Kind.CUDA).conditions());
     if (!kept.isEmpty()) {
       KeptProbe last = kept.get(0);
-      return "those of the probe of %s, with %d lines in %s%s"
+      return "those of the probe of %s, with %d lines in %s%s%s"
           .formatted(
               last.written(),
               last.lines(),
               last.file(),
+              last.unfinished() ? ", to which the next creation adds" : "",
               kept.size() == 1
                   ? ""
                   : ", or of %d files beside it for other topologies or transports"

@@ -10,8 +10,9 @@ import org.nccl4j.device.cuda.CudaDevice;
  *
  * @param written when
  * @param lines with times, one of each operation, algorithm and protocol
+ * @param unfinished whether the next creation measures more
  */
-public record KeptProbe(Path file, Instant written, int lines) {
+public record KeptProbe(Path file, Instant written, int lines, boolean unfinished) {
   /**
    * Finds the results for some GPUs under the conditions of this process, the last written first.
    * Several differ in the topology or the transports, which a creation finds.

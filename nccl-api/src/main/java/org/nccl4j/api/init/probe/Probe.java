@@ -3,46 +3,97 @@ package org.nccl4j.api.init.probe;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.device.NcclException;
 
 /**
  * Measures cells together with all other ranks, within a budget of time, and some of them again at
- * the end: on GPUs that are busy with other work the two times differ. After each cell the ranks
- * exchange their times, so that all of them have the slowest rank's time of every cell, end after
- * the same cell, and know each other's failures before any rank launches.
+ * the end: on GPUs that are busy with other work the two times differ. Cells that an earlier probe
+ * has measured are left out, and large ones whose time follows from smaller ones. After each cell
+ * the ranks exchange their times, so that all of them have the slowest rank's time of every cell,
+ * end after the same cell, and know each other's failures before any rank launches.
  */
 final class Probe {
   /** Times of short operations on idle GPUs differ by a tenth. */
   private static final double MOST_SPREAD = 1.5;
 
+  /** From here on the links' bandwidth gives an algorithm's time of more bytes. */
+  private static final double LONG_MICROS = 500;
+
+  /** One in so many of the missing cells. */
+  private static final int CONTINUED = 8;
+
+  /** Points that a line needs. */
+  private static final int LEAST_POINTS = 2;
+
   private final Bootstrap bootstrap;
   private final ProbeBench bench;
+  private final KnownTimes earlier;
   private final LongSupplier clock;
   private final long budget;
   private final long start;
   private String failure = "";
 
+  /** The times that an earlier probe has measured, among some cells. */
+  @FunctionalInterface
+  interface KnownTimes {
+    Map<ProbeCell, Double> among(List<ProbeCell> cells);
+  }
+
   /**
    * The result of all ranks.
    *
-   * @param times microseconds of the cells that were measured
-   * @param cells that there were to measure
+   * @param times microseconds of the cells that were measured now
+   * @param known of those that were measured earlier
+   * @param cells that there are
+   * @param leftOut of these, since smaller ones take long
    * @param failure of a rank, "" without one
    * @param micros the time that it took
    * @param spread the greatest ratio of two times of a cell; the lesser one counts
    */
   record Result(
-      Map<ProbeCell, Double> times, int cells, String failure, long micros, double spread) {
+      Map<ProbeCell, Double> times,
+      Map<ProbeCell, Double> known,
+      int cells,
+      int leftOut,
+      String failure,
+      long micros,
+      double spread) {
     /** True if the times differ by more than those of idle GPUs. */
     boolean isDisturbed() {
       return spread > MOST_SPREAD;
+    }
+
+    /** The times of now and earlier. */
+    Map<ProbeCell, Double> all() {
+      Map<ProbeCell, Double> all = new LinkedHashMap<>(known);
+      all.putAll(times);
+      return all;
+    }
+
+    /** True if no cell is missing. */
+    boolean isComplete() {
+      return all().size() + leftOut == cells;
+    }
+
+    /**
+     * True if another probe would measure many of the cells that are missing: one that goes on has
+     * measured an eighth of what was missing at its begin.
+     */
+    boolean isWorthContinuing() {
+      int missing = cells - leftOut - known.size();
+      return !isComplete() && (known.isEmpty() || CONTINUED * times.size() >= missing);
     }
   }
 
@@ -68,13 +119,20 @@ final class Probe {
   /**
    * A probe, whose budget begins now.
    *
+   * @param earlier times, the same on all ranks
    * @param budget the time after which no further cell is begun, except for the first few; the
    *     shortest of all ranks' counts
    * @param clock in nanoseconds, as System.nanoTime
    */
-  Probe(Bootstrap bootstrap, ProbeBench bench, Duration budget, LongSupplier clock) {
+  Probe(
+      Bootstrap bootstrap,
+      ProbeBench bench,
+      KnownTimes earlier,
+      Duration budget,
+      LongSupplier clock) {
     this.bootstrap = bootstrap;
     this.bench = bench;
+    this.earlier = earlier;
     this.clock = clock;
     this.budget = budget.toNanos();
     this.start = clock.getAsLong();
@@ -89,6 +147,7 @@ final class Probe {
   Result run() {
     Map<ProbeCell, Double> times = new LinkedHashMap<>();
     List<ProbeCell> cells = List.of();
+    Map<ProbeCell, Double> known = Map.of();
     double spread = 1;
     boolean registered = false;
     attempt(bench::allocate);
@@ -99,7 +158,8 @@ final class Probe {
     }
     if (registered) {
       cells = ProbePlan.of(bench::has);
-      measure(cells, firstCurve(cells), times);
+      known = earlier.among(cells);
+      measure(missing(cells, known), known.isEmpty() ? firstCurve(cells) : 0, known, times);
       spread = lookAgain(times);
     }
     boolean idle = bench.isIdle();
@@ -110,7 +170,40 @@ final class Probe {
       bench.deregister();
     }
     bench.free();
-    return new Result(times, cells.size(), failure, elapsed() / 1000, spread);
+    return new Result(
+        times,
+        known,
+        cells.size(),
+        leftOut(cells, known, times),
+        failure,
+        elapsed() / 1000,
+        spread);
+  }
+
+  private static List<ProbeCell> missing(List<ProbeCell> cells, Map<ProbeCell, Double> known) {
+    return cells.stream().filter(cell -> !known.containsKey(cell)).toList();
+  }
+
+  private static int leftOut(
+      List<ProbeCell> cells, Map<ProbeCell, Double> known, Map<ProbeCell, Double> times) {
+    return (int)
+        cells.stream()
+            .filter(cell -> !known.containsKey(cell) && !times.containsKey(cell))
+            .filter(cell -> follows(cell, known, times))
+            .count();
+  }
+
+  /** True if the time of a cell follows from those of two smaller ones, of which one took long. */
+  private static boolean follows(
+      ProbeCell cell, Map<ProbeCell, Double> known, Map<ProbeCell, Double> times) {
+    List<Double> smaller =
+        Stream.of(known, times)
+            .flatMap(some -> some.entrySet().stream())
+            .filter(other -> other.getKey().isSmaller(cell))
+            .map(Map.Entry::getValue)
+            .toList();
+    return smaller.size() >= LEAST_POINTS
+        && smaller.stream().anyMatch(micros -> micros > LONG_MICROS);
   }
 
   /**
@@ -128,7 +221,7 @@ final class Probe {
     List<ProbeCell> looks =
         IntStream.of(1, 2, 3).mapToObj(at -> at * all.size() / 4).distinct().map(all::get).toList();
     Map<ProbeCell, Double> again = new LinkedHashMap<>();
-    measure(looks, looks.size(), again);
+    measure(looks, looks.size(), Map.of(), again);
     for (Map.Entry<ProbeCell, Double> look : again.entrySet()) {
       double before = times.get(look.getKey());
       spread = Math.max(spread, Math.max(before / look.getValue(), look.getValue() / before));
@@ -141,31 +234,52 @@ final class Probe {
    * Measures cells as long as there is time.
    *
    * @param certain the number of cells that are measured in any case
+   * @param known earlier times
    */
-  private void measure(List<ProbeCell> cells, int certain, Map<ProbeCell, Double> times) {
-    double[] last = {0};
-    for (int c = 0; c <= cells.size(); c++) {
-      ProbeCell next = c < cells.size() ? cells.get(c) : null;
+  private void measure(
+      List<ProbeCell> cells,
+      int certain,
+      Map<ProbeCell, Double> known,
+      Map<ProbeCell, Double> times) {
+    Deque<ProbeCell> left = new ArrayDeque<>(cells);
+    double[] took = {0};
+    ProbeCell last = null;
+    while (true) {
+      ProbeCell next = next(left, known, times);
       if (next != null) {
         attempt(() -> bench.prepare(next));
       }
-      List<Report> all = exchange(last[0]);
+      List<Report> all = exchange(took[0]);
       boolean goesOn = mayGoOn(all);
-      if (c > 0 && failure.isEmpty()) {
-        times.put(
-            cells.get(c - 1), all.stream().mapToDouble(Report::microseconds).max().orElseThrow());
+      if (last != null && failure.isEmpty()) {
+        times.put(last, all.stream().mapToDouble(Report::microseconds).max().orElseThrow());
       }
-      if (next == null || !goesOn && !(failure.isEmpty() && c < certain)) {
+      if (next == null || !goesOn && !(failure.isEmpty() && times.size() < certain)) {
         return;
       }
-      attempt(() -> last[0] = bench.measure(next));
+      attempt(() -> took[0] = bench.measure(next));
+      last = next;
     }
+  }
+
+  /** The next cell that is to be measured, or null; the same on all ranks. */
+  private static ProbeCell next(
+      Deque<ProbeCell> left, Map<ProbeCell, Double> known, Map<ProbeCell, Double> times) {
+    ProbeCell next = left.poll();
+    while (next != null && follows(next, known, times)) {
+      next = left.poll();
+    }
+    return next;
   }
 
   /** Cells that are measured in any case, since a table of nothing would be worth nothing. */
   private static int firstCurve(List<ProbeCell> cells) {
-    return (int)
-        cells.stream().takeWhile(cell -> cell.line(1).equals(cells.get(0).line(1))).count();
+    Set<String> lines = new HashSet<>();
+    int certain = 0;
+    while (certain < cells.size() && lines.add(cells.get(certain).line(1))) {
+      certain++;
+    }
+    return certain + 1;
   }
 
   private void attempt(Runnable step) {

@@ -170,7 +170,9 @@ record ProbeCache(Optional<Path> folder) {
       boolean same = lines.get(0).startsWith(begin.text()) && table.device().equals(begin.model());
       Instant written = Files.getLastModifiedTime(file).toInstant().truncatedTo(ChronoUnit.SECONDS);
       return same
-          ? Optional.of(new KeptProbe(file, written, table.lines().size()))
+          ? Optional.of(
+              new KeptProbe(
+                  file, written, table.lines().size(), ProbeKey.isUnfinished(lines.get(0))))
           : Optional.empty();
     } catch (IOException | InvalidArgumentException e) {
       return Optional.empty(); // a creation measures again

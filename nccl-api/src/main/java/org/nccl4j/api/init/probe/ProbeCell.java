@@ -27,6 +27,14 @@ record ProbeCell(Operation operation, Algorithm algorithm, Protocol protocol, lo
     return new AlgorithmChoice(algorithm, protocol, 0);
   }
 
+  /** True if it is the same of fewer bytes than another cell. */
+  boolean isSmaller(ProbeCell other) {
+    return operation == other.operation
+        && algorithm == other.algorithm
+        && protocol == other.protocol
+        && bytes < other.bytes;
+  }
+
   /** The beginning of the cell's line in a table of measured times. */
   String line(int nRanks) {
     return String.join(

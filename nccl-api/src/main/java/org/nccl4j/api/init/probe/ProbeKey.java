@@ -18,8 +18,9 @@ import org.nccl4j.topo.cluster.CommTopology;
  */
 record ProbeKey(String model, int nRanks, String conditions) {
   /** Counts changes of what a probe measures. */
-  private static final int FORMAT = 2;
+  private static final int FORMAT = 3;
 
+  private static final String UNFINISHED = ", unfinished";
   private static final Path MODULE = Path.of("/sys/module/nvidia/version");
 
   /**
@@ -61,6 +62,16 @@ record ProbeKey(String model, int nRanks, String conditions) {
   /** The key of a result that is to be measured again before it counts. */
   ProbeKey inDoubt() {
     return new ProbeKey(model, nRanks, conditions + ", to be measured again");
+  }
+
+  /** The key of a result to which a later probe adds. */
+  ProbeKey unfinished() {
+    return new ProbeKey(model, nRanks, conditions + UNFINISHED);
+  }
+
+  /** True if the first line of a file is that of an unfinished result. */
+  static boolean isUnfinished(String text) {
+    return text.endsWith(UNFINISHED);
   }
 
   /**

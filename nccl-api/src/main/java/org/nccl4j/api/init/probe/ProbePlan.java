@@ -1,6 +1,7 @@
 package org.nccl4j.api.init.probe;
 
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
@@ -9,14 +10,18 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * The cells that a probe measures, the most important operations first. An algorithm is measured at
- * the sizes between which its time is nearly linear, and where it competes with others: lines at
- * small sizes, copy engines at large ones. Trees, and rings in lines, are measured only where there
- * is no one-shot: ranks that reach each other have direct algorithms for small data.
+ * The cells that a probe measures: first the smaller sizes of all operations, the most important
+ * operations first; then larger ones, which take longer. An algorithm is measured at the sizes
+ * between which its time is nearly linear, and where it competes with others: lines at small sizes,
+ * copy engines at large ones. Trees, and rings in lines, are measured only where there is no
+ * one-shot: ranks that reach each other have direct algorithms for small data.
  */
 final class ProbePlan {
   /** Bytes of the largest cell. */
   static final long MOST_BYTES = 32 << 20;
+
+  /** Bytes of the largest cells that come first, and of those that come second. */
+  private static final long[] TURNS = {1 << 20, 8 << 20};
 
   private static final long[] LL = {1 << 10, 64 << 10, 512 << 10};
   private static final long[] LL128 = {1 << 10, 128 << 10, 1 << 20, 8 << 20};
@@ -69,7 +74,16 @@ final class ProbePlan {
         }
       }
     }
+    cells.sort(Comparator.comparing(ProbePlan::turn)); // stable
     return cells;
+  }
+
+  private static int turn(ProbeCell cell) {
+    int turn = 0;
+    while (turn < TURNS.length && cell.bytes() > TURNS[turn]) {
+      turn++;
+    }
+    return turn;
   }
 
   private static long[] sizes(Algorithm algorithm, Protocol protocol) {

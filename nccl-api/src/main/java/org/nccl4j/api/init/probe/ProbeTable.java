@@ -1,6 +1,8 @@
 package org.nccl4j.api.init.probe;
 
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,11 +20,20 @@ final class ProbeTable {
   /** The name in messages and explanations. */
   static final String NAME = "probe";
 
+  /** Ranks, collective, algorithm and protocol. */
+  private static final int WAY_WORDS = 4;
+
   private static final long FAR_BYTES = 4L << 30;
 
   private ProbeTable() {}
 
+  /** The table of measured times. */
   static TunedTable of(String model, int nRanks, Map<ProbeCell, Double> times) {
+    return whole(unfinished(model, nRanks, times));
+  }
+
+  /** The times alone, to which a later probe adds; a line may have one point. */
+  static TunedTable unfinished(String model, int nRanks, Map<ProbeCell, Double> times) {
     Map<String, TreeMap<Long, Double>> curves = new LinkedHashMap<>();
     times.forEach(
         (cell, time) ->
@@ -30,13 +41,43 @@ final class ProbeTable {
                 .computeIfAbsent(cell.line(nRanks), missing -> new TreeMap<>())
                 .put(cell.bytes(), time));
     List<String> lines = new ArrayList<>();
-    curves.values().removeIf(points -> points.size() < 2);
-    curves.forEach(
-        (way, points) -> {
-          extend(points);
-          lines.add(way + CostPoints.write(points));
-        });
+    curves.forEach((way, points) -> lines.add(way + CostPoints.write(points)));
     return new TunedTable(NAME, model, List.copyOf(lines));
+  }
+
+  /** The table of an unfinished one, as far as it goes. */
+  static TunedTable whole(TunedTable unfinished) {
+    List<String> lines = new ArrayList<>();
+    for (String line : unfinished.lines()) {
+      TreeMap<Long, Double> points = points(line);
+      if (points.size() > 1) {
+        extend(points);
+        lines.add(way(line) + CostPoints.write(points));
+      }
+    }
+    return new TunedTable(NAME, unfinished.device(), List.copyOf(lines));
+  }
+
+  /** The times of cells that an unfinished table has. */
+  static Map<ProbeCell, Double> times(TunedTable unfinished, int nRanks, List<ProbeCell> cells) {
+    Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
+    unfinished.lines().forEach(line -> curves.put(way(line), points(line)));
+    Map<ProbeCell, Double> times = new LinkedHashMap<>();
+    for (ProbeCell cell : cells) {
+      Double time = curves.getOrDefault(cell.line(nRanks), new TreeMap<>()).get(cell.bytes());
+      if (time != null) {
+        times.put(cell, time);
+      }
+    }
+    return times;
+  }
+
+  private static TreeMap<Long, Double> points(String line) {
+    return CostPoints.read(line.split(" "), WAY_WORDS);
+  }
+
+  private static String way(String line) {
+    return String.join(" ", Arrays.asList(line.split(" ")).subList(0, WAY_WORDS));
   }
 
   private static void extend(TreeMap<Long, Double> points) {
@@ -52,7 +93,7 @@ final class ProbeTable {
   static List<String> text(TunedTable table, String key) {
     List<String> text = new ArrayList<>();
     text.add(key);
-    text.add("# Microseconds of float32 sums; the last point of a line is extrapolated.");
+    text.add("# Microseconds of float32 sums; a point at 4 GiB is extrapolated.");
     text.add("# ranks, collective, algorithm, protocol, then bytes:microseconds");
     text.add("device " + table.device());
     text.addAll(table.lines());

@@ -1,6 +1,8 @@
 package org.nccl4j.api.init.probe;
 
 import java.lang.System.Logger;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -31,6 +33,9 @@ public final class Probing {
 
   /** Shared by rank 0: nothing is measured. */
   private static final String NO = "-";
+
+  /** Begins what rank 0 shares: the times to which all ranks add now. */
+  private static final String UNFINISHED = "# unfinished";
 
   private static final Logger LOG = DebugLog.of("TUNING");
 
@@ -129,22 +134,43 @@ public final class Probing {
    * Rank 0's message to all ranks: an earlier result's lines, or that nothing is measured, or "".
    */
   public String shared() {
-    return key.map(
-            of ->
-                cache.hasFailed(of)
-                    ? NO
-                    : cache
-                        .find(of, info)
-                        .map(table -> String.join("\n", ProbeTable.text(table, of.text())))
-                        .orElse(""))
-        .orElse("");
+    return key.map(this::shared).orElse("");
   }
 
-  /** The result that rank 0 has shared. */
+  private String shared(ProbeKey of) {
+    boolean failed = cache.hasFailed(of);
+    Optional<TunedTable> finished = failed ? Optional.empty() : cache.find(of, info);
+    if (finished.isPresent()) {
+      return text(of, finished.get());
+    }
+    Optional<TunedTable> unfinished = cache.find(of.unfinished(), info);
+    return failed
+        ? unfinished
+            .map(ProbeTable::whole)
+            .filter(table -> !table.lines().isEmpty())
+            .map(table -> text(of, table))
+            .orElse(NO)
+        : unfinished.map(table -> UNFINISHED + "\n" + text(of, table)).orElse("");
+  }
+
+  private static String text(ProbeKey of, TunedTable table) {
+    return String.join("\n", ProbeTable.text(table, of.text()));
+  }
+
+  /** The result that rank 0 has shared, as far as it goes. */
   public static Optional<TunedTable> result(String shared) {
+    Optional<TunedTable> parsed = parsed(shared);
+    return (isUnfinished(shared) ? parsed.map(ProbeTable::whole) : parsed).map(TunedTable::ofProbe);
+  }
+
+  private static Optional<TunedTable> parsed(String shared) {
     return shared.isEmpty() || shared.equals(NO)
         ? Optional.empty()
-        : Optional.of(TunedTable.parse(ProbeTable.NAME, shared.lines().toList()).ofProbe());
+        : Optional.of(TunedTable.parse(ProbeTable.NAME, shared.lines().toList()));
+  }
+
+  private static boolean isUnfinished(String shared) {
+    return shared.startsWith(UNFINISHED);
   }
 
   /**
@@ -154,7 +180,7 @@ public final class Probing {
    * @param shared by rank 0
    */
   public boolean isDue(CommunicatorProfile known, String shared) {
-    if (!shared.isEmpty() && !shared.equals(NO)) {
+    if (!shared.isEmpty() && !shared.equals(NO) && !isUnfinished(shared)) {
       return false;
     }
     String reason = obstacle.isEmpty() ? obstacle(known, shared) : obstacle;
@@ -172,11 +198,13 @@ public final class Probing {
 
   /**
    * Measures together with all other ranks, where it {@link #isDue}. A failure is a warning of rank
-   * 0, and there are no times.
+   * 0, and there are no times but earlier ones.
    *
+   * @param shared by rank 0
    * @param reach whether all ranks reach each other's memory
    */
   public Optional<TunedTable> measure(
+      String shared,
       Planner planner,
       Launcher launcher,
       WindowRegistry windows,
@@ -187,6 +215,7 @@ public final class Probing {
         new Probe(
                 bootstrap,
                 new EngineBench(request.device(), planner, launcher, windows, all),
+                cells -> earlier(shared, bootstrap.nRanks(), cells),
                 request.settings().get(PlanSettings.NCCL4J_PROBE_TIME),
                 System::nanoTime)
             .run();
@@ -194,35 +223,62 @@ public final class Probing {
       failed(result);
       return Optional.empty();
     }
-    TunedTable table = ProbeTable.of(model, bootstrap.nRanks(), result.times());
+    TunedTable times = ProbeTable.unfinished(model, bootstrap.nRanks(), result.all());
     if (leads) {
-      key.ifPresent(of -> keep(of, table, result));
+      key.ifPresent(of -> keep(of, times, result));
       info.tell("TUNING", () -> told(result, all));
     }
-    return Optional.of(table.ofProbe());
+    return Optional.of(ProbeTable.whole(times).ofProbe());
   }
 
-  /** Times of busy GPUs count for this process alone. */
-  private void keep(ProbeKey of, TunedTable table, Probe.Result result) {
+  private static Map<ProbeCell, Double> earlier(String shared, int nRanks, List<ProbeCell> cells) {
+    return isUnfinished(shared)
+        ? ProbeTable.times(parsed(shared).orElseThrow(), nRanks, cells)
+        : Map.of();
+  }
+
+  /**
+   * Times of busy GPUs count for this process alone. What a probe had no time for is left to the
+   * next creation.
+   */
+  private void keep(ProbeKey of, TunedTable times, Probe.Result result) {
     if (result.isDisturbed()) {
-      cache.keepHere(of, table);
+      cache.keepHere(of, ProbeTable.whole(times));
+    } else if (result.isWorthContinuing()) {
+      cache.keep(of.unfinished(), times, info);
     } else {
-      cache.keep(of, table, info);
+      cache.keep(of, ProbeTable.whole(times), info);
+      cache.forget(of.unfinished(), info);
     }
   }
 
   private String told(Probe.Result result, boolean windows) {
-    String place = key.flatMap(cache::file).map(Object::toString).orElse("this process alone");
-    return "has measured %d of %d times%s in %d ms, %s"
+    return "has measured %d of %d times%s%s%s in %d ms, %s"
         .formatted(
-            result.times().size(),
+            result.all().size(),
             result.cells(),
+            result.known().isEmpty()
+                ? ""
+                : ", %d of them earlier,".formatted(result.known().size()),
+            result.leftOut() == 0
+                ? ""
+                : ", without %d that follow from smaller sizes,".formatted(result.leftOut()),
             windows ? "" : " over connections only, since the ranks have no common windows,",
             result.micros() / 1000,
-            result.isDisturbed()
-                ? "not kept, since two measurements of the same differ by a factor of %.1f: the GPUs are busy with other work, and the next process measures again"
-                    .formatted(result.spread())
-                : "kept in " + place);
+            kept(result));
+  }
+
+  private String kept(Probe.Result result) {
+    if (result.isDisturbed()) {
+      return "not kept, since two measurements of the same differ by a factor of %.1f: the GPUs are busy with other work, and the next process measures again"
+          .formatted(result.spread());
+    }
+    boolean continues = result.isWorthContinuing();
+    return "kept in "
+        + key.flatMap(of -> cache.file(continues ? of.unfinished() : of))
+            .map(Object::toString)
+            .orElse("this process alone")
+        + (continues ? ", and the next creation measures the others" : "");
   }
 
   private void failed(Probe.Result result) {

@@ -8,8 +8,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -17,6 +20,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -33,6 +37,15 @@ class ProbeTest {
 
   private final List<TableBench> benches = new ArrayList<>();
   private final List<Duration> budgets = new ArrayList<>();
+
+  /** Times of an earlier probe. */
+  private Map<ProbeCell, Double> earlier = Map.of();
+
+  private Map<ProbeCell, Double> known(List<ProbeCell> cells) {
+    Map<ProbeCell, Double> known = new LinkedHashMap<>(earlier);
+    known.keySet().retainAll(cells);
+    return known;
+  }
 
   private void rank(double microseconds, long nanosOfCell) {
     rank(microseconds, nanosOfCell, Duration.ofMillis(200));
@@ -59,7 +72,8 @@ class ProbeTest {
       List<Future<Probe.Result>> running = new ArrayList<>();
       for (int rank = 0; rank < benches.size(); rank++) {
         TableBench bench = benches.get(rank);
-        Probe probe = new Probe(bootstraps.get(rank), bench, budgets.get(rank), () -> bench.now);
+        Probe probe =
+            new Probe(bootstraps.get(rank), bench, this::known, budgets.get(rank), () -> bench.now);
         running.add(threads.submit(probe::run));
       }
       List<Probe.Result> results = new ArrayList<>();
@@ -102,7 +116,8 @@ class ProbeTest {
               .map(cell -> cell.algorithm() + " " + cell.protocol())
               .distinct()
               .toList());
-      assertEquals(4, result.times().size());
+      assertEquals(2, result.times().size(), "a line has two points");
+      assertTrue(result.isWorthContinuing());
     }
   }
 
@@ -144,13 +159,95 @@ class ProbeTest {
       assertEquals(5, result.times().size());
       assertEquals(results.get(0).times(), result.times());
     }
-    // The most important operation comes first.
+    // The most important operation comes first, and the small sizes of all.
     assertEquals(
         List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER),
         results.get(0).times().keySet().stream().map(ProbeCell::operation).distinct().toList());
     for (TableBench bench : benches) {
       assertEquals(5 + 3, bench.calls.stream().filter("measure"::equals).count());
     }
+  }
+
+  /** A ring of 32 MiB takes 20 ms of measuring over PCIe, in which many small ones fit. */
+  @Test
+  void theSmallSizesOfAllOperationsComeFirst() throws Exception {
+    rank(5, 10 * MILLISECOND);
+    rank(5, 10 * MILLISECOND);
+    Probe.Result result = run().get(0);
+    assertFalse(result.isComplete());
+    Set<Operation> measured = new HashSet<>();
+    result
+        .times()
+        .forEach(
+            (cell, time) -> {
+              measured.add(cell.operation());
+              assertTrue(cell.bytes() <= 1 << 20, cell.toString());
+            });
+    assertEquals(
+        Set.of(
+            Operation.ALL_REDUCE,
+            Operation.ALL_GATHER,
+            Operation.REDUCE_SCATTER,
+            Operation.ALL_TO_ALL,
+            Operation.BROADCAST,
+            Operation.REDUCE),
+        measured);
+  }
+
+  /** At 12 GB/s the bandwidth is known after 8 MiB. */
+  @Test
+  void largeSizesOfSlowLinksFollowFromSmallerOnes() throws Exception {
+    rank(cell -> 20 + cell.bytes() / 12e3);
+    rank(cell -> 5 + cell.bytes() / 12e3);
+    Probe.Result result = run().get(0);
+    assertTrue(result.isComplete());
+    assertFalse(result.isWorthContinuing());
+    assertEquals(result.cells(), result.times().size() + result.leftOut());
+    assertTrue(result.leftOut() > 0);
+    assertTrue(result.times().keySet().stream().allMatch(cell -> cell.bytes() <= 8 << 20));
+    Map<String, Long> points =
+        result.times().keySet().stream()
+            .collect(Collectors.groupingBy(cell -> cell.line(2), Collectors.counting()));
+    assertTrue(points.values().stream().allMatch(of -> of >= 2), points.toString());
+  }
+
+  @Test
+  void anotherProbeMeasuresWhatIsMissing() throws Exception {
+    rank(5, 10 * MILLISECOND);
+    rank(6, 10 * MILLISECOND);
+    int probes = 0;
+    Probe.Result result;
+    do {
+      benches.forEach(bench -> bench.now = 0);
+      List<Probe.Result> results = run();
+      result = results.get(1);
+      assertEquals(results.get(0).all(), result.all());
+      assertEquals(earlier, result.known());
+      assertTrue(Collections.disjoint(earlier.keySet(), result.times().keySet()));
+      assertEquals(!result.isComplete(), result.isWorthContinuing());
+      earlier = result.all();
+      probes++;
+    } while (!result.isComplete());
+    assertTrue(probes > 1, "one probe has measured all");
+    assertEquals(result.cells(), earlier.size());
+    assertEquals(ProbePlan.of(benches.get(0)::has), List.copyOf(sorted(earlier.keySet())));
+  }
+
+  private static List<ProbeCell> sorted(Set<ProbeCell> cells) {
+    return ProbePlan.of(cells::contains);
+  }
+
+  /** On a machine where the preparation alone takes longer than a probe may. */
+  @Test
+  void aProbeThatMeasuresHardlyMoreIsTheLast() throws Exception {
+    rank(5, 10 * MILLISECOND);
+    rank(6, 10 * MILLISECOND);
+    earlier = run().get(0).all();
+    benches.forEach(bench -> bench.now = 0);
+    budgets.replaceAll(budget -> Duration.ofMillis(10));
+    Probe.Result result = run().get(0);
+    assertFalse(result.isComplete());
+    assertFalse(result.isWorthContinuing());
   }
 
   @Test
