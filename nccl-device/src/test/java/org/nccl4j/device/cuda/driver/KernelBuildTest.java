@@ -44,6 +44,26 @@ class KernelBuildTest {
         runsOn(build("architectures=75 80 86 89 90 100 120\nptx=120")));
   }
 
+  /** No code is for 11.0 (Jetson Thor), which PTX of newer GPUs does not serve either. */
+  @Test
+  void aReleaseIsForAllGpusFromTuringOn() throws IOException {
+    String pom = Files.readString(Path.of("pom.xml"));
+    String release = pom.substring(pom.indexOf("<id>release</id>"));
+    KernelBuild build =
+        build(
+            "architectures=%s\nptx=%s"
+                .formatted(property(release, "cuda.architectures"), property(release, "cuda.ptx")));
+    for (int gpu : new int[] {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121, 130}) {
+      assertTrue(build.runsOn(gpu), gpu + " by " + build);
+    }
+  }
+
+  private static String property(String pom, String name) {
+    String begin = "<" + name + ">";
+    int at = pom.indexOf(begin) + begin.length();
+    return pom.substring(at, pom.indexOf("</" + name + ">", at));
+  }
+
   @Test
   void aBuildSaysWhatItIsFor() throws IOException {
     assertEquals(
