@@ -8,6 +8,9 @@ import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.connection.ConnectionLayout;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -31,6 +34,7 @@ public final class MessageChoices {
   private final CommunicatorProfile ranks;
   private final CostModel costs;
   private final CtaLimits ctas;
+  private final long lineBytes;
   private final AlgorithmSelector selector;
   private final boolean copies;
 
@@ -45,6 +49,7 @@ public final class MessageChoices {
     this.ranks = ranks;
     this.costs = costs;
     this.ctas = rules.ctas();
+    this.lineBytes = rules.lineBytes();
     this.selector = new AlgorithmSelector(costs, rules.filter(), rules.edit());
     this.copies = hasCopyEngines && rules.filter().demands(Operation.SEND, Algorithm.COPY_ENGINE);
   }
@@ -130,11 +135,13 @@ public final class MessageChoices {
 
   /** Returns the limits of protocols, as a line to read. */
   String explain(Operation operation) {
-    return "%s consists of sends and receives: %s up to %d bytes each, else Simple%s%n"
+    boolean set = lineBytes >= 0 && ranks.kind() == Device.Kind.CUDA;
+    return "%s consists of sends and receives: %s up to %d bytes %s, else Simple%s%n"
         .formatted(
             operation.key(),
             costs.smallSendProtocol().label(),
-            costs.smallSendBytes(operation),
+            set ? lineBytes : costs.smallSendBytes(operation),
+            set ? "of each channel (NCCL_P2P_LL_THRESHOLD)" : "each",
             copies ? "; copy engines from %d bytes on".formatted(LEAST_COPIED) : "");
   }
 
@@ -157,9 +164,19 @@ public final class MessageChoices {
     };
   }
 
-  /** Most channels of each of so many messages that are under way at once; 0 for no limit. */
-  int channels(int messages) {
-    return ctas.channels(messages);
+  /**
+   * Most channels of each of so many messages that are under way at once; 0 for no limit.
+   *
+   * @param rank one end of the message
+   * @param peer the other, which gets the same answer
+   */
+  int channels(int messages, int rank, int peer) {
+    return fewer(ctas.channels(messages), ranks.channels(rank, peer));
+  }
+
+  /** The lower of two limits, of which 0 is none. */
+  private static int fewer(int one, int other) {
+    return one == 0 || other == 0 ? Math.max(one, other) : Math.min(one, other);
   }
 
   /** True if copy engines do a message; the same at both ends. */
@@ -169,10 +186,20 @@ public final class MessageChoices {
 
   /** The protocol of a message of an operation. */
   Protocol protocol(Operation operation, long bytes) {
-    if (bytes <= costs.smallSendBytes(operation)) {
+    if (isSmall(operation, bytes)) {
       return costs.smallSendProtocol();
     }
     return bytes <= lineSendBytes(operation) ? Protocol.LL128 : Protocol.SIMPLE;
+  }
+
+  /** NCCL_P2P_LL_THRESHOLD limits the bytes of each channel. */
+  private boolean isSmall(Operation operation, long bytes) {
+    if (lineBytes < 0 || ranks.kind() == Device.Kind.HOST) {
+      return bytes <= costs.smallSendBytes(operation);
+    }
+    int most = fewer(ctas.channels(messages(operation)), ranks.fewestChannels());
+    int channels = CudaDevice.lineChannels(bytes, most == 0 ? ConnectionLayout.CHANNELS : most);
+    return costs.smallSendBytes(operation) >= 0 && bytes <= channels * lineBytes;
   }
 
   /** Most bytes of a send in LL128; few blocks carry less in it than in Simple. */

@@ -179,7 +179,7 @@ final class P2pPlanner {
                   choices.protocol(Operation.SEND, task.bytes()),
                   task.offer(),
                   choices.isCopied(task.bytes()))
-              .onAtMost(choices.channels(choices.messages(Operation.SEND))));
+              .onAtMost(choices.channels(choices.messages(Operation.SEND), rank, task.peer())));
     }
     return kernels.prepare(works);
   }
@@ -265,8 +265,7 @@ final class P2pPlanner {
           CallSignature.ofPart(operation, CallShape.root(shape), bytes, CallShape.function(shape));
       works.replaceAll(work -> work.signed(signature));
     }
-    int channels = choices.channels(messages);
-    works.replaceAll(work -> work.onAtMost(channels));
+    works.replaceAll(work -> work.onAtMost(choices.channels(messages, rank, work.peer())));
   }
 
   private P2pWork work(Operation operation, boolean sends, int peer, long offset, long bytes) {

@@ -90,9 +90,16 @@ public final class Planner {
    * @param filter the algorithms and protocols that are allowed
    * @param edit of predicted times
    * @param ctas of GPUs' blocks
+   * @param lineBytes most bytes of each channel of a GPU's message in LL; negative: by costs
    * @param info log of choices
    */
-  public record Rules(AlgorithmFilter filter, TunerHook edit, CtaLimits ctas, InfoLog info) {}
+  public record Rules(
+      AlgorithmFilter filter, TunerHook edit, CtaLimits ctas, long lineBytes, InfoLog info) {
+    /** Rules by which costs choose the protocol of messages. */
+    public Rules(AlgorithmFilter filter, TunerHook edit, CtaLimits ctas, InfoLog info) {
+      this(filter, edit, ctas, /* lineBytes= */ -1, info);
+    }
+  }
 
   /**
    * A rank's place among the ranks that it plans for.

@@ -67,6 +67,16 @@ public final class PlanSettings {
               + " receives of 1 MiB and more of any memory, with kernels of one thread between"
               + " the copies. 3: both. NCCL_ALGO has precedence.");
 
+  public static final Setting<Integer> NCCL_P2P_LL_THRESHOLD =
+      Setting.number(
+          "NCCL_P2P_LL_THRESHOLD",
+          -1,
+          -1,
+          Integer.MAX_VALUE,
+          "Most bytes of each channel of a GPU's send or receive, or of a message of all-to-all,"
+              + " gather and scatter, in LL; larger messages use LL128 or Simple. -1: by the links"
+              + " between the GPUs. NCCL's default is 16384.");
+
   public static final Setting<String> NCCL_TUNER_PLUGIN =
       Setting.text(
           "NCCL_TUNER_PLUGIN",
@@ -89,6 +99,7 @@ public final class PlanSettings {
           NCCL4J_PROBE_TIME,
           NCCL4J_TRIALS,
           NCCL_CTA_POLICY,
+          NCCL_P2P_LL_THRESHOLD,
           NCCL_TUNER_PLUGIN,
           NCCL4J_DETERMINISM);
 

@@ -8,11 +8,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
+import org.nccl4j.api.plan.algorithm.Topologies;
 import org.nccl4j.api.plan.algorithm.TunerHook;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
@@ -130,5 +132,105 @@ class P2pPlannerTest {
   void sparingSendsHaveFewBlocks() {
     CtaLimits sparing = new CtaLimits(1, 64, 64, /* sparing= */ true);
     assertEquals(Protocol.SIMPLE, protocol(sparing, Operation.SEND, 8 << 20));
+  }
+
+  /** GPUs of one machine without NVLink, such as A10, L40S, RTX 3090 and H100 PCIe. */
+  private static CommunicatorProfile pcie(int nRanks) {
+    return new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA A10", true, false)
+        .with(Optional.of(Topologies.pcie(nRanks)));
+  }
+
+  private static MessageChoices choices(CommunicatorProfile ranks, long lineBytes) {
+    Planner.Rules rules =
+        new Planner.Rules(
+            AlgorithmFilter.ALL,
+            TunerHook.NONE,
+            new CtaLimits(1, 64, 64),
+            lineBytes,
+            /* info= */ null);
+    return new MessageChoices(ranks, ranks.costs(), rules, /* hasCopyEngines= */ false);
+  }
+
+  private static List<P2pWork> exchanged(CommunicatorProfile ranks, int rank, long bytes) {
+    FakeKernels kernels = new FakeKernels();
+    long shape = CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
+    new P2pPlanner(kernels, rank, choices(ranks, -1), null).plan(shape, bytes, Algorithm.PAIRWISE);
+    return kernels.last().messages();
+  }
+
+  private static P2pWork message(List<P2pWork> works, P2pWork.Kind kind, int peer) {
+    return works.stream()
+        .filter(work -> work.kind() == kind && work.peer() == peer)
+        .findAny()
+        .orElseThrow();
+  }
+
+  @Test
+  void messagesHaveTheChannelsThatFillSlowLinks() {
+    for (int nRanks : new int[] {2, 4, 8}) {
+      CommunicatorProfile ranks = pcie(nRanks);
+      for (int rank = 0; rank < nRanks; rank++) {
+        for (int peer = 0; peer < nRanks; peer++) {
+          P2pWork send = message(exchanged(ranks, rank, 64 << 20), P2pWork.Kind.SEND, peer);
+          P2pWork recv = message(exchanged(ranks, peer, 64 << 20), P2pWork.Kind.RECV, rank);
+          assertEquals(send.mostChannels(), recv.mostChannels(), "both ends");
+          // 48 GB/s within a NUMA node and 22 between both, by 5.2 GB/s each.
+          int expected = 2 * rank / nRanks == 2 * peer / nRanks ? 10 : 5;
+          assertEquals(rank == peer ? 0 : expected, send.mostChannels());
+        }
+      }
+    }
+  }
+
+  @Test
+  void messagesOverNvlinkHaveAllChannels() {
+    for (int nRanks : new int[] {2, 4, 8}) {
+      CommunicatorProfile formula =
+          new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true);
+      for (CommunicatorProfile ranks :
+          List.of(formula, formula.with(Optional.of(Topologies.nvlink(nRanks))))) {
+        exchanged(ranks, 0, 64 << 20).forEach(work -> assertEquals(0, work.mostChannels()));
+      }
+    }
+  }
+
+  private static long mostInLl(MessageChoices choices, Operation operation) {
+    long bytes = 0;
+    while (choices.protocol(operation, bytes + 256) == Protocol.LL) {
+      bytes += 256;
+    }
+    return bytes;
+  }
+
+  /** Over PCIe a hand-over in Simple takes 3 us longer; LL sends every byte twice. */
+  @Test
+  void overSlowLinksFewerBytesGoInLl() {
+    MessageChoices two = choices(pcie(2), -1);
+    long send = mostInLl(two, Operation.SEND);
+    assertTrue(send > 2.5 * 22e3 && send < 3 * 22e3, send + " bytes of a send");
+    assertEquals(send, mostInLl(two, Operation.ALL_TO_ALL));
+    MessageChoices eight = choices(pcie(8), -1);
+    long part = mostInLl(eight, Operation.ALL_TO_ALL);
+    assertTrue(part <= send / 7, part + " bytes of each part of an exchange");
+    CommunicatorProfile unknown =
+        new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA A10", true, false);
+    assertTrue(mostInLl(choices(unknown, -1), Operation.SEND) <= 3 * 12e3);
+    CommunicatorProfile nvlink =
+        new CommunicatorProfile(4, Device.Kind.CUDA, "NVIDIA H200", true, true);
+    assertEquals(128 << 10, mostInLl(choices(nvlink, -1), Operation.SEND));
+    assertEquals((384 << 10) / 3, mostInLl(choices(nvlink, -1), Operation.ALL_TO_ALL));
+  }
+
+  /** NCCL_P2P_LL_THRESHOLD is of each channel. */
+  @Test
+  void theUsersThresholdIsOfEachChannel() {
+    CommunicatorProfile nvlink =
+        new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true);
+    assertEquals(64 * 4096, mostInLl(choices(nvlink, 4096), Operation.SEND));
+    assertEquals(0, mostInLl(choices(nvlink, 0), Operation.SEND));
+    assertEquals(1024, mostInLl(choices(nvlink, 1024), Operation.SEND), "one channel up to 2 KiB");
+    assertEquals(5 * 16384, mostInLl(choices(pcie(2), 16384), Operation.SEND));
+    String text = choices(pcie(2), 16384).explain(Operation.SEND);
+    assertTrue(text.contains("16384 bytes of each channel (NCCL_P2P_LL_THRESHOLD)"), text);
   }
 }

@@ -247,6 +247,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return DirectLayout.lineData(nRanks, algorithm);
   }
 
+  /** Channels of a message in LL, at most so many. Any thread, without a driver. */
+  public static int lineChannels(long bytes, int most) {
+    return P2pPlans.lineChannels(bytes, most);
+  }
+
   @Override
   public long resourceBytes(int team) {
     return DirectLayout.of(team).bytes();

@@ -14,6 +14,7 @@ import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.connect.NodeGraphs;
+import org.nccl4j.topo.path.Path;
 import org.nccl4j.topo.path.PeerRules;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.MachineGraphs;
@@ -42,6 +43,7 @@ public final class CommTopology {
   private final NcclCostModel costs;
   private final ChannelTuningModel tuning;
   private final double neighbourGigabytes;
+  private final double leastPairGigabytes;
 
   /** A machine before it is split into nodes, and its nodes. */
   private record Searched(Routes whole, List<MachineGraphs> domains) {}
@@ -89,6 +91,7 @@ public final class CommTopology {
     this.costs = NcclCostModel.of(comm, options.settings());
     this.tuning = ChannelTuningModel.of(comm, options.settings());
     this.neighbourGigabytes = neighbourGigabytes(this.places);
+    this.leastPairGigabytes = leastPairGigabytes(this.places);
   }
 
   private static double neighbourGigabytes(Map<Integer, Place> places) {
@@ -209,6 +212,7 @@ public final class CommTopology {
   public int digest() {
     int hash = 31 * comm.nChannels() + (costs.allowsPat() ? 1 : 0);
     hash = 31 * hash + Double.hashCode(neighbourGigabytes);
+    hash = 31 * hash + Double.hashCode(leastPairGigabytes);
     for (Operation collective : Operation.collectives()) {
       for (Algorithm algorithm : Algorithm.ofNccl()) {
         for (Protocol protocol : Protocol.values()) {
@@ -247,6 +251,43 @@ public final class CommTopology {
    */
   public double neighbourGigabytes() {
     return neighbourGigabytes;
+  }
+
+  /**
+   * Returns GB/s of the path between two ranks' GPUs, in the slower direction: the same for both
+   * ranks. Infinite over NVLink, and between machines.
+   */
+  public double pairGigabytes(int rank, int peer) {
+    Place here = places.get(rank);
+    Place there = places.get(peer);
+    return here == null || there == null || here.host != there.host
+        ? Double.POSITIVE_INFINITY
+        : withoutNvlink(here.routes, here.gpu, there.gpu);
+  }
+
+  private static double withoutNvlink(Routes routes, Node gpu, Node peer) {
+    Path to = routes.paths().path(gpu, peer);
+    Path from = routes.paths().path(peer, gpu);
+    return gpu == peer || to.type().within(PathType.NVB) && from.type().within(PathType.NVB)
+        ? Double.POSITIVE_INFINITY
+        : Math.min(to.bandwidth(), from.bandwidth());
+  }
+
+  /** Returns GB/s of the slowest of these paths; infinite if NVLink connects all GPUs. */
+  public double leastPairGigabytes() {
+    return leastPairGigabytes;
+  }
+
+  private static double leastPairGigabytes(Map<Integer, Place> places) {
+    double least = Double.POSITIVE_INFINITY;
+    for (Routes machine : places.values().stream().map(Place::routes).distinct().toList()) {
+      for (Node gpu : machine.machine().gpus()) {
+        for (Node peer : machine.machine().gpus()) {
+          least = Math.min(least, withoutNvlink(machine, gpu, peer));
+        }
+      }
+    }
+    return least;
   }
 
   /** Returns GB/s that the NVLinks of the GPU with the most carry one way; 0 without NVLink. */

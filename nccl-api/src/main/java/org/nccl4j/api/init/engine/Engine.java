@@ -256,6 +256,7 @@ public record Engine(
         filter(settings, context.deviceKind()),
         TunerAdapter.tuner(settings, context, info),
         ctas(settings, context.deviceKind()).within(room),
+        settings.get(PlanSettings.NCCL_P2P_LL_THRESHOLD),
         info);
   }
 
@@ -269,6 +270,7 @@ public record Engine(
             AlgorithmFilter.ALL,
             TunerHook.NONE,
             ctas(request.settings(), request.device().kind()).within(place.facts.room()),
+            request.settings().get(PlanSettings.NCCL_P2P_LL_THRESHOLD),
             request.info(place.rank)));
   }
 

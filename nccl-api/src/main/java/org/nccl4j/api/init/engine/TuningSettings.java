@@ -66,6 +66,9 @@ public record TuningSettings(Map<String, String> values) {
           GpuSettings.NCCL4J_GROUP_FUSE.name(),
           settings.get(GpuSettings.NCCL4J_GROUP_FUSE) ? "1" : "0");
       values.put(TopoSettings.NCCL_MAX_P2P_NCHANNELS.name(), Integer.toString(ctas.ofSends()));
+      values.put(
+          PlanSettings.NCCL_P2P_LL_THRESHOLD.name(),
+          settings.get(PlanSettings.NCCL_P2P_LL_THRESHOLD).toString());
     }
     for (Setting<Duration> limit : LIMITS_OF_NETWORKS) {
       values.put(limit.name(), Patience.text(settings.get(limit)));

@@ -3,6 +3,7 @@ package org.nccl4j.api.plan.algorithm;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.topo.cluster.CommTopology;
@@ -34,6 +35,9 @@ public record CommunicatorProfile(
     Optional<TunedTable> tuned,
     int cores,
     BlockRoom room) {
+  /** Channels of a message that slow links have in any case, as in NCCL. */
+  private static final int LEAST_CHANNELS = 2;
+
   /** Ranks that may all use as many cores as this one. */
   CommunicatorProfile(
       int nRanks,
@@ -130,6 +134,28 @@ public record CommunicatorProfile(
    */
   public double messages(int near, long nearBytes, int far, long farBytes) {
     return new MessageTimes(nRanks, spread, kind, topology).of(near, nearBytes, far, farBytes);
+  }
+
+  /**
+   * Most channels of a message between two ranks, the same for both: as many as fill the path
+   * between their GPUs where that is slower than NVLink. 0 for no limit.
+   */
+  public int channels(int rank, int peer) {
+    return kind == Device.Kind.HOST || nvlink
+        ? 0
+        : topology.map(known -> channels(known.pairGigabytes(rank, peer))).orElse(0);
+  }
+
+  /** The fewest of those among all ranks; 0 if there is no limit. */
+  public int fewestChannels() {
+    return kind == Device.Kind.HOST || nvlink
+        ? 0
+        : topology.map(known -> channels(known.leastPairGigabytes())).orElse(0);
+  }
+
+  private static int channels(double gigabytes) {
+    double full = Math.ceil(gigabytes / ChannelBandwidth.OF_ONE);
+    return full >= ConnectionLayout.CHANNELS ? 0 : (int) Math.max(LEAST_CHANNELS, full);
   }
 
   /** The factor of predicted times of hierarchical ways, which is more where none was measured. */

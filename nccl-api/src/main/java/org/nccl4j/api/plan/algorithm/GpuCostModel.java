@@ -30,6 +30,12 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   private static final int GATHER_CHUNKS = 4;
   private static final long LL_SEND_BYTES = 128 << 10;
 
+  /** Microseconds that a hand-over takes longer in Simple than in LL over PCIe, in NCCL's model. */
+  private static final double PCIE_SAVED_MICROS = 3;
+
+  /** GB/s of PCIe 3.0, where it is not known what there is. */
+  private static final double PCIE_GIGABYTES = 12;
+
   /** Of two ranks, whose slots are twice as large: on H200 LL128 is faster from 512 KiB on. */
   private static final long LL_SEND_BYTES_OF_TWO = 256 << 10;
 
@@ -91,9 +97,32 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
 
   @Override
   public long smallSendBytes(Operation operation) {
+    return nvlink
+        ? mostInLl(operation)
+        : smallSendBytes(operation, PCIE_SAVED_MICROS, PCIE_GIGABYTES);
+  }
+
+  private long mostInLl(Operation operation) {
     return operation == Operation.ALL_TO_ALL
-        ? LL_EXCHANGE_BYTES / Math.max(1, nRanks - 1)
+        ? LL_EXCHANGE_BYTES / others()
         : nvlink && nRanks == 2 ? LL_SEND_BYTES_OF_TWO : LL_SEND_BYTES;
+  }
+
+  /**
+   * As {@link #smallSendBytes(Operation)}, over links that take no longer for the flags of LL, as
+   * many bytes as the data, than a hand-over in Simple takes longer. The messages of an exchange
+   * share the links of a GPU.
+   *
+   * @param saved microseconds that a hand-over takes longer in Simple
+   * @param gigabytes GB/s of the links
+   */
+  long smallSendBytes(Operation operation, double saved, double gigabytes) {
+    int sharing = operation == Operation.ALL_TO_ALL ? others() : 1;
+    return Math.min(mostInLl(operation), (long) (saved * gigabytes * 1e3 / sharing));
+  }
+
+  private int others() {
+    return Math.max(1, nRanks - 1);
   }
 
   @Override
@@ -101,9 +130,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
     if (!nvlink) {
       return -1;
     }
-    return operation == Operation.ALL_TO_ALL
-        ? LINE_SEND_BYTES / Math.max(1, nRanks - 1)
-        : LINE_SEND_BYTES;
+    return operation == Operation.ALL_TO_ALL ? LINE_SEND_BYTES / others() : LINE_SEND_BYTES;
   }
 
   @Override

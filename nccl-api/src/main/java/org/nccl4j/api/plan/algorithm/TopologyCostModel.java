@@ -118,7 +118,13 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
 
   @Override
   public long smallSendBytes(Operation operation) {
-    return kernels.smallSendBytes(operation);
+    double pair = topology.leastPairGigabytes();
+    if (kernels.nvlink() || Double.isInfinite(pair)) {
+      return kernels.smallSendBytes(operation);
+    }
+    double saved = nccl().handOver(Protocol.SIMPLE) - nccl().handOver(Protocol.LL);
+    return kernels.smallSendBytes(
+        operation, saved, operation == Operation.ALL_TO_ALL ? pair / crossing() : pair);
   }
 
   @Override

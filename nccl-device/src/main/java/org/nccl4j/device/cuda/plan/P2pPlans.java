@@ -390,8 +390,16 @@ public final class P2pPlans {
           case LL128 -> LEAST_LL128_PART;
           case SIMPLE -> LEAST_SIMPLE_PART;
         };
-    int channels = most(work, connection(work).channels());
-    return (int) Math.min(channels, (work.bytes() + least - 1) / least);
+    return parts(work.bytes(), least, most(work, connection(work).channels()));
+  }
+
+  private static int parts(long bytes, int least, int channels) {
+    return (int) Math.min(channels, (bytes + least - 1) / least);
+  }
+
+  /** Returns the channels of a message in LL, at most so many. */
+  public static int lineChannels(long bytes, int channels) {
+    return parts(bytes, LEAST_LL_PART, channels);
   }
 
   /**
