@@ -72,13 +72,18 @@ final class BandwidthModel {
 
   private float ring(Protocol protocol, AlignedGraph graph, float bus) {
     return switch (protocol) {
-      case LL -> (float) Math.min(llMax, bus * .5);
+      case LL -> inLl(bus);
       case LL128 ->
           (float)
               Math.min(
                   bus * 0.92, graph.nChannels() * TunerConstants.ringLl128(generation, nNodes));
       case SIMPLE -> bus;
     };
+  }
+
+  /** GB/s in LL of rings that carry so many: flags take half. */
+  float inLl(float bus) {
+    return (float) Math.min(llMax, bus * .5);
   }
 
   private float tree(Operation collective, Protocol protocol, AlignedGraph graph, float bus) {

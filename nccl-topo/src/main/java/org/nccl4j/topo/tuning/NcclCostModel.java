@@ -113,6 +113,12 @@ public final class NcclCostModel {
     return (float) TunerConstants.step(within, Algorithm.TREE, protocol);
   }
 
+  /** GB/s of rings in LL, where each 4 bytes of data go beside 4 bytes of flag. */
+  public double ringGigabytesInLl() {
+    AlignedGraph ring = graph(comm, Algorithm.RING);
+    return new BandwidthModel(comm).inLl(ring.nChannels() * ring.bwIntra());
+  }
+
   /** The same between two GPUs of different nodes, over the network. */
   public float handOverBetweenNodes(Protocol protocol) {
     float latency = graph(comm, Algorithm.RING).latencyInter();

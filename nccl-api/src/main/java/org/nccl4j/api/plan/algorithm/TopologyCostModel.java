@@ -19,7 +19,10 @@ import org.nccl4j.topo.search.GraphKind;
  * @param kernels what the device's kernels can do
  */
 record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements CostModel {
-  /** LL's share of the rings' bandwidth, as measured on H200: docs/benchmarks/h200-kernels.md. */
+  /**
+   * LL's share of the rings' bandwidth over NVLink, as measured on H200:
+   * docs/benchmarks/h200-kernels.md. Over slower links flags take half.
+   */
   private static final double LL_SHARE = 0.24;
 
   private static final double LL128_SHARE = 0.46;
@@ -64,18 +67,16 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
   /** A flag beside the data or behind it: LL arrives as fast as LL128. */
   private double direct(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     Protocol flight = protocol == Protocol.SIMPLE ? protocol : Protocol.LL128;
-    double share =
+    double gigabytes =
         switch (protocol) {
-          case LL -> LL_SHARE;
-          case LL128 -> LL128_SHARE;
-          case SIMPLE -> SIMPLE_SHARE;
+          case LL ->
+              kernels.nvlink() ? LL_SHARE * bandwidth() : topology.costs().ringGigabytesInLl();
+          case LL128 -> LL128_SHARE * bandwidth();
+          case SIMPLE -> SIMPLE_SHARE * bandwidth();
         };
     return GpuCostModel.LAUNCH
         + algorithm.steps(operation, kernels.nRanks()) * nccl().handOver(flight)
-        + algorithm.sent(operation, kernels.nRanks())
-            * crossing()
-            * bytes
-            / (share * bandwidth() * 1e3);
+        + algorithm.sent(operation, kernels.nRanks()) * crossing() * bytes / (gigabytes * 1e3);
   }
 
   /** GB/s of all rings together: what a GPU sends to its peers. */

@@ -194,6 +194,38 @@ class TopologyCostModelTest {
     assertEquals(Algorithm.ONE_SHOT, choice(pci, Operation.ALL_REDUCE, 8).algorithm());
   }
 
+  /**
+   * A GPU's multiprocessors are not the limit, as over H200's links, but flags as large as data.
+   */
+  @Test
+  void overPcieLlHasHalfOfTheBandwidth() {
+    for (int sm : new int[] {75, 80, 86, 89, 90}) {
+      CommTopology topology = topology(1, 8, sm, /* nvLinks= */ 0);
+      CostModel pci = costs("NVIDIA X", 8, false, topology);
+      double simple = further(pci, Algorithm.ONE_SHOT, Protocol.SIMPLE);
+      assertEquals(0.9 / 0.5, further(pci, Algorithm.ONE_SHOT, Protocol.LL) / simple, 1e-3);
+      assertEquals(
+          further(pci, Algorithm.RING, Protocol.LL) / further(pci, Algorithm.RING, Protocol.SIMPLE),
+          further(pci, Algorithm.TWO_SHOT, Protocol.LL)
+              / further(pci, Algorithm.TWO_SHOT, Protocol.SIMPLE)
+              / 0.9,
+          1e-2,
+          "as NCCL's rings");
+    }
+    CostModel nvlink = costs("NVIDIA H100", 4, true, topology(1, 4, 90, 18));
+    assertEquals(
+        0.9 / 0.24,
+        further(nvlink, Algorithm.ONE_SHOT, Protocol.LL)
+            / further(nvlink, Algorithm.ONE_SHOT, Protocol.SIMPLE),
+        1e-3);
+  }
+
+  /** Microseconds of the bytes of a large all-reduce. */
+  private static double further(CostModel costs, Algorithm algorithm, Protocol protocol) {
+    return costs.microseconds(Operation.ALL_REDUCE, algorithm, protocol, 1L << 30)
+        - costs.microseconds(Operation.ALL_REDUCE, algorithm, protocol, 1L << 29);
+  }
+
   /** LL128 needs stores that arrive whole, which no GPU before Volta promises. */
   @Test
   void ll128IsLeftOutWhereTheTopologyForbidsIt() {
