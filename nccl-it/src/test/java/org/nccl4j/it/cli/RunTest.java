@@ -125,21 +125,35 @@ final class RunTest {
   /** Each rank has a child, which does not end with it. */
   @Test
   void ranksEndWhenTheCommandIsKilled() throws Exception {
-    Process command =
-        new ProcessBuilder(
+    endWithTheCommand(2, List.of(), "sleep 300 & echo $$ $!; wait");
+  }
+
+  /** A launcher that stays here stands for ssh; the third child is in a session of its own. */
+  @Test
+  void ranksOnOtherHostsEndWhenTheCommandIsKilled() throws Exception {
+    endWithTheCommand(
+        4,
+        List.of("--hosts", "a,b", "--launcher", "env H={host}"),
+        "trap '' TERM; sleep 300 & one=$!; env -i sleep 300 & two=$!;"
+            + " setsid sleep 300 & echo $$ $one $two $!; while :; do wait; done");
+  }
+
+  private static void endWithTheCommand(int processes, List<String> options, String script)
+      throws Exception {
+    List<String> words =
+        new ArrayList<>(
+            List.of(
                 ProcessHandle.current().info().command().orElseThrow(),
                 "-cp",
                 ChaosRank.classPath(),
                 Main.class.getName(),
                 "run",
                 "-n",
-                "2",
-                "--",
-                "sh",
-                "-c",
-                "sleep 300 & echo $$ $!; wait")
-            .redirectError(ProcessBuilder.Redirect.DISCARD)
-            .start();
+                "2"));
+    words.addAll(options);
+    words.addAll(List.of("--", "sh", "-c", script));
+    Process command =
+        new ProcessBuilder(words).redirectError(ProcessBuilder.Redirect.DISCARD).start();
     List<ProcessHandle> ranks = new ArrayList<>();
     try (BufferedReader lines = command.inputReader()) {
       for (int rank = 0; rank < 2; rank++) {
@@ -147,6 +161,7 @@ final class RunTest {
           ranks.add(ProcessHandle.of(Long.parseLong(pid)).orElseThrow());
         }
       }
+      assertEquals(2 * processes, ranks.size());
       command.destroyForcibly();
       for (ProcessHandle rank : ranks) { // in some containers nobody asks for their status
         BooleanSupplier hasEnded = () -> OtherProcess.hasEnded(rank.pid());
