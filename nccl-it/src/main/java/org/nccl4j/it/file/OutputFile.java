@@ -1,18 +1,26 @@
 package org.nccl4j.it.file;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.io.IOException;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
+import java.util.stream.Collectors;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.os.IoErrorText;
+import org.nccl4j.device.os.WholeFile;
 
 /** Files that an option or a setting names for what a command writes. */
 public final class OutputFile {
+  /** As many as the kernel follows. */
+  private static final int MOST_LINKS = 40;
+
   private OutputFile() {}
 
   /**
@@ -23,9 +31,15 @@ public final class OutputFile {
    */
   public static void requireWritable(Path file) throws IOException {
     boolean isThere = Files.exists(file);
+    if (isThere && !Files.isRegularFile(file) && !Files.isDirectory(file)) {
+      if (!Files.isWritable(file)) {
+        throw new AccessDeniedException(file.toString());
+      }
+      return; // a pipe's reader would see its end
+    }
     Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND).close();
     if (!isThere) {
-      Files.delete(file);
+      Files.delete(file.toRealPath()); // a link stays one
     }
   }
 
@@ -52,19 +66,27 @@ public final class OutputFile {
    */
   public static void replace(Path file, List<String> lines) throws IOException {
     boolean isThere = Files.exists(file);
-    Path target = isThere ? file.toRealPath() : file.toAbsolutePath(); // a link stays one
-    Path whole =
-        target.resolveSibling(target.getFileName() + "." + ProcessHandle.current().pid() + ".new");
+    Path target = target(file); // a link stays one
     if (isThere && !Files.isRegularFile(target) || !Files.isWritable(target.getParent())) {
       Files.write(file, lines);
       return;
     }
+    byte[] text = lines.stream().collect(Collectors.joining("\n", "", "\n")).getBytes(UTF_8);
+    Path whole = WholeFile.beside(target, text);
     try {
-      Files.write(whole, lines);
       move(whole, target, lines);
     } finally {
       Files.deleteIfExists(whole);
     }
+  }
+
+  /** The file that links lead to; it may be missing. */
+  private static Path target(Path file) throws IOException {
+    Path target = file.toAbsolutePath();
+    for (int links = 0; links < MOST_LINKS && Files.isSymbolicLink(target); links++) {
+      target = target.resolveSibling(Files.readSymbolicLink(target));
+    }
+    return target;
   }
 
   private static void move(Path whole, Path target, List<String> lines) throws IOException {

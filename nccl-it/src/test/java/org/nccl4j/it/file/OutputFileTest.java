@@ -50,10 +50,42 @@ class OutputFileTest {
     assertEquals(List.of("link", "table"), files());
   }
 
+  /** One that leads to a file that is not there yet. */
   @Test
-  void aPipeIsWrittenInPlace() throws Exception {
+  void aLinkToAMissingFileStaysOne() throws IOException {
+    Path link = Files.createSymbolicLink(folder.resolve("link"), Path.of("table"));
+    OutputFile.requireWritable(link);
+    assertEquals(List.of("link"), files());
+    OutputFile.replace(link, NEW);
+    assertTrue(Files.isSymbolicLink(link));
+    assertEquals(NEW, Files.readAllLines(folder.resolve("table")));
+  }
+
+  /** To open a pipe waits for its reader, and to close it again shows the reader the end. */
+  @Test
+  void aPipeIsNotOpenedAhead() throws Exception {
+    Path pipe = pipe();
+    FutureTask<Void> check =
+        new FutureTask<>(
+            () -> {
+              OutputFile.requireWritable(pipe);
+              return null;
+            });
+    Thread thread = new Thread(check);
+    thread.setDaemon(true);
+    thread.start();
+    check.get(2, TimeUnit.MINUTES);
+  }
+
+  private Path pipe() throws Exception {
     Path pipe = folder.resolve("pipe");
     assertEquals(0, new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor());
+    return pipe;
+  }
+
+  @Test
+  void aPipeIsWrittenInPlace() throws Exception {
+    Path pipe = pipe();
     FutureTask<List<String>> reader = new FutureTask<>(() -> Files.readAllLines(pipe));
     Thread thread = new Thread(reader);
     thread.setDaemon(true);
