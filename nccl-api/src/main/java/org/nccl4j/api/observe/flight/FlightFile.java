@@ -6,15 +6,14 @@ import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.BitSet;
 import java.util.List;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.device.os.ThisProcess;
+import org.nccl4j.device.os.WholeFile;
 import org.nccl4j.device.shm.SharedSegment;
 
 /**
@@ -123,7 +122,6 @@ public final class FlightFile {
    */
   public synchronized void save(String name, long failedCommunicator) {
     Path file = DebugLog.expand(name);
-    Path unfinished = Path.of(file + ".unfinished");
     ByteBuffer all = copy();
     for (int page = PAGE; page < all.capacity(); page += PAGE) {
       if (all.getLong(page + FlightRecorder.COMMUNICATOR) == failedCommunicator
@@ -132,23 +130,13 @@ public final class FlightFile {
       }
     }
     try {
-      Files.write(unfinished, all.array());
-      Files.move(unfinished, file, StandardCopyOption.ATOMIC_MOVE);
+      WholeFile.write(file, all.array());
     } catch (IOException e) {
       LOG.log(
           Level.WARNING,
           "the flight recorder cannot be written to {0}: {1}",
           file,
           IoErrorText.of(e));
-      delete(unfinished);
-    }
-  }
-
-  private static void delete(Path file) {
-    try {
-      Files.deleteIfExists(file);
-    } catch (IOException e) {
-      LOG.log(Level.WARNING, "{0} cannot be deleted: {1}", file, IoErrorText.of(e));
     }
   }
 

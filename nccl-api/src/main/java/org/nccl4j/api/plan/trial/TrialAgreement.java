@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
@@ -54,7 +55,7 @@ final class TrialAgreement implements AutoCloseable {
    */
   static TrialAgreement join(Path folder, long communicator, int rank, int nRanks, int shapes)
       throws IOException {
-    Files.createDirectories(folder.toAbsolutePath());
+    TrialFolder.make(folder.toAbsolutePath());
     if (Files.getFileStore(folder).getUsableSpace() < LEAST_SPACE) {
       throw new IOException(
           "the file system is full"); // to touch a page without room ends a process
@@ -64,7 +65,11 @@ final class TrialAgreement implements AutoCloseable {
         (long) Integer.BYTES * (nRanks + shapes * TrialSchedule.ROUNDS + 2 * nRanks * shapes);
     try (FileChannel channel =
         FileChannel.open(
-            file, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            file,
+            StandardOpenOption.CREATE,
+            StandardOpenOption.READ,
+            StandardOpenOption.WRITE,
+            LinkOption.NOFOLLOW_LINKS)) {
       ByteBuffer words =
           channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes).order(ByteOrder.nativeOrder());
       return new TrialAgreement(file, words, rank, nRanks, shapes);

@@ -3,8 +3,8 @@ package org.nccl4j.api.plan.trial;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -19,6 +19,7 @@ import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.os.IoErrorText;
+import org.nccl4j.device.os.WholeFile;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -52,9 +53,6 @@ public final class TrialFile {
 
   private static final String PREFIX = "trials-";
   private static final String SUFFIX = ".txt";
-
-  /** Behind the name of a file that is being created. */
-  private static final String NEW = ".new";
 
   private static final int SAMPLE_WORDS = 8;
   private static final int PREDICTED_WORDS = 4;
@@ -104,18 +102,13 @@ public final class TrialFile {
    * lines as soon as it is there: who reads the folder meanwhile never sees a part of its header.
    */
   static void create(Path file, List<String> lines) throws IOException {
-    Files.createDirectories(file.toAbsolutePath().getParent());
-    Path written = file.resolveSibling(file.getFileName() + NEW);
-    try {
-      Files.write(written, lines, StandardCharsets.UTF_8);
-      Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
-    } finally {
-      Files.deleteIfExists(written);
-    }
+    TrialFolder.make(file.toAbsolutePath().getParent());
+    WholeFile.write(file, (String.join("\n", lines) + "\n").getBytes(StandardCharsets.UTF_8));
   }
 
   static void append(Path file, List<String> lines) throws IOException {
-    Files.write(file, lines, StandardCharsets.UTF_8, StandardOpenOption.APPEND);
+    Files.write(
+        file, lines, StandardCharsets.UTF_8, StandardOpenOption.APPEND, LinkOption.NOFOLLOW_LINKS);
   }
 
   /**

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,6 +17,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -66,6 +68,24 @@ class TrialFileTest {
     try (Stream<Path> left = Files.list(folder)) {
       assertEquals(1, left.count());
     }
+  }
+
+  /** Another user of the folder may have put the link there. */
+  @Test
+  void nothingIsAppendedThroughALink() throws IOException {
+    Path other = Files.writeString(folder.resolve("other"), "kept");
+    Path link = Files.createSymbolicLink(folder.resolve("trials"), other);
+    assertThrows(IOException.class, () -> TrialFile.append(link, List.of("line")));
+    assertEquals("kept", Files.readString(other));
+  }
+
+  @Test
+  void aFolderThatAllMayWriteToIsRefused() throws IOException {
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwxrwx---"));
+    write(lines());
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwxrwxrwx"));
+    IOException e = assertThrows(IOException.class, () -> write(lines()));
+    assertTrue(IoErrorText.of(e).contains("all users may write to it"), e.toString());
   }
 
   @Test

@@ -1,0 +1,42 @@
+package org.nccl4j.api.plan.trial;
+
+import java.io.IOException;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.util.List;
+
+/** The folder that NCCL4J_TRIALS names. Its files decide which algorithms are tried and chosen. */
+final class TrialFolder {
+  /** The owner of root's files in a network's file system that does not know root. */
+  private static final int NOBODY = 65_534;
+
+  private TrialFolder() {}
+
+  /**
+   * Makes it where it is missing. One that is there may belong to this user or to root, and other
+   * users may not write to it, except for those of its group.
+   *
+   * @throws IOException if it cannot be made, or other users may change its files
+   */
+  static void make(Path folder) throws IOException {
+    Files.createDirectories(folder);
+    try {
+      int owner = (int) Files.getAttribute(folder, "unix:uid");
+      int user = (int) Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+      if (!List.of(user, 0, NOBODY).contains(owner)) {
+        throw new FileSystemException(
+            folder.toString(),
+            null,
+            "it belongs to user %d, not to this process's user %d".formatted(owner, user));
+      }
+      if (Files.getPosixFilePermissions(folder).contains(PosixFilePermission.OTHERS_WRITE)) {
+        throw new FileSystemException(
+            folder.toString(), null, "all users may write to it; take a folder of its own");
+      }
+    } catch (UnsupportedOperationException | IllegalArgumentException e) {
+      return; // a file system without owners
+    }
+  }
+}
