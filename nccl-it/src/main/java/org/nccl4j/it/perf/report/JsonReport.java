@@ -118,8 +118,10 @@ public final class JsonReport {
     json.writeNumberField("busBw", result.busBw());
     if (result.verdict() == null) {
       json.writeNullField("wrong");
+      json.writeNullField("outside");
     } else {
       json.writeNumberField("wrong", result.verdict().wrong());
+      json.writeNumberField("outside", result.verdict().outside());
     }
     json.writeArrayFieldStart("references");
     for (Reference reference : result.references()) {

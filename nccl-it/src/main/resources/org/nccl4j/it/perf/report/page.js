@@ -24,7 +24,7 @@ function number(value) {
 
 function about() {
   const parent = document.getElementById("about");
-  const wrong = report.results.some(result => result.wrong > 0);
+  const wrong = report.results.some(result => result.wrong > 0 || result.outside > 0);
   const unchecked = report.results.every(result => result.wrong === null);
   element("code", element("p", parent), report.command.join(" "));
   const machine = report.machine;
@@ -124,12 +124,15 @@ function table(parent, results) {
   const made = element("table", details, undefined, "figures");
   const head = element("tr", made);
   for (const title of ["size (B)", "in place", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong",
+    "#outside",
     "algorithm", "protocol", "reference (us)", "reference / ours"]) element("th", head, title);
   for (const result of results) {
     const row = element("tr", made);
     for (const value of [result.bytes, result.inPlace ? "yes" : "no", number(result.timeUs),
       number(result.algBw), number(result.busBw)]) element("td", row, value);
-    element("td", row, result.wrong === null ? "N/A" : result.wrong, result.wrong > 0 ? "bad" : "");
+    for (const found of [result.wrong, result.outside]) {
+      element("td", row, found === null ? "N/A" : found, found > 0 ? "bad" : "");
+    }
     element("td", row, result.algorithm || "");
     element("td", row, result.protocol || "");
     element("td", row, result.references.map(one => `${one.name} ${number(one.timeUs)}`).join(", "));

@@ -16,6 +16,7 @@ import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.it.perf.check.CheckResult;
 
 final class ReportTest {
   private final StringWriter text = new StringWriter();
@@ -122,11 +123,38 @@ final class ReportTest {
                 "results.algBw:number",
                 "results.busBw:number",
                 "results.wrong:number",
+                "results.outside:number",
                 "results.references.name:text",
                 "results.references.version:text",
                 "results.references.timeUs:number",
                 "results.references.ratio:number")),
         fields);
+  }
+
+  /** Wrong elements are not all that can be wrong. */
+  @Test
+  void jsonAndPageJudgeWhatIsWrittenOutside() {
+    Result result = Samples.result(8, true, 1, 0);
+    Result outside =
+        new Result(
+            result.cell(),
+            result.nRanks(),
+            result.timeUs(),
+            new CheckResult(0, 3, ""),
+            result.choice(),
+            result.references());
+    Report report = Samples.report();
+    String page =
+        HtmlReport.text(
+            new Report(
+                report.machine(),
+                report.version(),
+                report.command(),
+                report.setting(),
+                List.of(outside),
+                List.of()));
+    assertTrue(page.contains("\"outside\" : 3"), page);
+    assertTrue(page.contains("result.wrong > 0 || result.outside > 0"), page);
   }
 
   private static String place(List<String> path, String name) {
