@@ -1,6 +1,9 @@
 package org.nccl4j.it.trace;
 
 import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -18,6 +21,10 @@ import org.nccl4j.it.trace.Span.RecordedProcess;
 /** Reads nccl4j's events out of a recording of Java Flight Recorder. */
 final class RecordingReader {
   private static final String PREFIX = "org.nccl4j.";
+
+  /** The size of a recording's first part, 0 while it is written. */
+  private static final int SIZE_AT = 8;
+
   private static final long SECOND_NANOS = 1_000_000_000L;
   private static final List<String> NOT_SHOWN =
       List.of("startTime", "duration", "eventThread", "launchNanos", "waitNanos", "runNanos");
@@ -27,9 +34,27 @@ final class RecordingReader {
   /**
    * The spans of a recording, in the order of their begins.
    *
-   * @throws InvalidArgumentException if the file is no recording
+   * @throws InvalidArgumentException if the file is no recording, or a damaged one
    */
   static List<Span> read(Path file) {
+    try {
+      return spans(file);
+    } catch (IOException e) {
+      throw unreadable(file, IoErrorText.of(e), e);
+    } catch (RuntimeException e) { // the JDK throws any of a file with wrong bytes
+      throw unreadable(file, "it is damaged (" + e + ")", e);
+    }
+  }
+
+  private static InvalidArgumentException unreadable(Path file, String why, Exception cause) {
+    return new InvalidArgumentException(
+        ErrorId.FILE,
+        "%s cannot be read as a recording: %s".formatted(file, why),
+        "pass whole files of Java Flight Recorder, which end in .jfr",
+        cause);
+  }
+
+  private static List<Span> spans(Path file) throws IOException {
     List<RecordedEvent> events = new ArrayList<>();
     RecordedProcess process = new RecordedProcess("", 0);
     try (RecordingFile recording = open(file)) {
@@ -42,12 +67,6 @@ final class RecordingReader {
           }
         }
       }
-    } catch (IOException e) {
-      throw new InvalidArgumentException(
-          ErrorId.FILE,
-          "%s cannot be read as a recording: %s".formatted(file, IoErrorText.of(e)),
-          "pass files of Java Flight Recorder, which end in .jfr",
-          e);
     }
     if (process.pid() == 0) {
       process = new RecordedProcess(file.getFileName().toString(), 0);
@@ -62,7 +81,15 @@ final class RecordingReader {
 
   private static RecordingFile open(Path file) throws IOException {
     // Like other files first: of one that is missing, the recording's error has other words.
-    Files.newInputStream(file).close();
+    try (InputStream in = Files.newInputStream(file)) {
+      byte[] header = in.readNBytes(SIZE_AT + Long.BYTES);
+      boolean isWhole = header.length == SIZE_AT + Long.BYTES;
+      if (isWhole && ByteBuffer.wrap(header).getLong(SIZE_AT) == 0) {
+        // The JDK would wait for its end, for ever if the process was killed.
+        throw new FileSystemException(
+            file.toString(), null, "its process has not finished it; dump it with jcmd");
+      }
+    }
     return new RecordingFile(file);
   }
 
