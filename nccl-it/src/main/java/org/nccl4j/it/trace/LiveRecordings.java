@@ -8,7 +8,13 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
@@ -27,12 +33,17 @@ final class LiveRecordings implements AutoCloseable {
   private static final String NAME_ALIVE =
       "name Java processes of this host, user and container that run";
   private static final Duration PATIENCE = Duration.ofSeconds(30);
+
+  /** Processes that are asked at once, at most: each takes a process of jcmd. */
+  private static final int MOST_ASKED = 64;
+
   private static final long LOOK_NANOS = 50_000_000;
   private static final Pattern EXCEPTION = Pattern.compile("^[\\w.$]+(Exception|Error): ");
   private static final List<String> EVENTS =
       List.of("Operation", "ProxyStep", "InitPhase", "Failure", "Stall");
 
   private final Path jcmd;
+  private final Duration patience;
   private final TemporaryFolder folder;
 
   /** Processes that were asked to record, also if the answer did not come. */
@@ -53,7 +64,18 @@ final class LiveRecordings implements AutoCloseable {
    * @throws SystemErrorException if no process can be recorded
    */
   LiveRecordings(List<Long> pids) {
-    this.jcmd = Path.of(System.getProperty("java.home"), "bin", "jcmd");
+    this(pids, Path.of(System.getProperty("java.home"), "bin", "jcmd"), PATIENCE);
+  }
+
+  /**
+   * Begins to record.
+   *
+   * @param jcmd the JDK's, or one like it
+   * @param patience time that all processes together have for an answer
+   */
+  LiveRecordings(List<Long> pids, Path jcmd, Duration patience) {
+    this.jcmd = jcmd;
+    this.patience = patience;
     if (!Files.isExecutable(jcmd)) {
       throw new SystemErrorException(
           ErrorId.SYSTEM,
@@ -67,9 +89,7 @@ final class LiveRecordings implements AutoCloseable {
     try {
       Path settings = folder.path().resolve("nccl4j.jfc");
       Files.writeString(settings, settings());
-      for (long pid : pids) {
-        start(pid, settings);
-      }
+      start(pids, settings);
     } catch (IOException e) {
       close();
       throw failed("cannot write to " + folder.path(), e);
@@ -93,31 +113,37 @@ final class LiveRecordings implements AutoCloseable {
   }
 
   /** A process that ends before {@link #dump} writes its file itself. */
-  private synchronized void start(long pid, Path settings) {
-    if (!isRunning(pid)) {
-      missing.put(pid, "there is no process " + pid);
-      return;
-    }
-    if (!AttachCheck.takesCommands(pid)) {
-      missing.put(pid, "process " + pid + " has no JVM that can be recorded");
-      return;
-    }
+  private synchronized void start(List<Long> pids, Path settings) {
     if (ended) {
       return;
     }
-    asked.add(pid);
-    try {
-      ask(
-          pid,
-          "JFR.start",
-          "name=" + name,
-          "settings=" + settings,
-          "dumponexit=true",
-          "filename=" + file(pid));
-      recorded.add(pid);
-    } catch (RefusedException e) {
-      missing.put(pid, e.getMessage());
+    for (long pid : pids) {
+      if (!isRunning(pid)) {
+        missing.put(pid, "there is no process " + pid);
+      } else if (!AttachCheck.takesCommands(pid)) {
+        missing.put(pid, "process " + pid + " has no JVM that can be recorded");
+      } else {
+        asked.add(pid);
+      }
     }
+    recorded.addAll(asked);
+    Map<Long, String> refusals =
+        ask(
+            asked,
+            pid ->
+                List.of(
+                    "JFR.start",
+                    "name=" + name,
+                    "settings=" + quoted(settings),
+                    "dumponexit=true",
+                    "filename=" + quoted(file(pid))));
+    recorded.removeAll(refusals.keySet());
+    missing.putAll(refusals);
+  }
+
+  /** A value of a diagnostic command, which blanks would end otherwise. */
+  private static String quoted(Path path) {
+    return "\"" + path + "\"";
   }
 
   private Path file(long pid) {
@@ -138,19 +164,19 @@ final class LiveRecordings implements AutoCloseable {
   /** Writes what was recorded so far, of the processes that give it. */
   Map<Long, Path> dump() {
     Map<Long, Path> files = new LinkedHashMap<>();
+    Map<Long, String> problems = new LinkedHashMap<>();
+    List<Long> running = recorded.stream().filter(LiveRecordings::isRunning).toList();
     for (long pid : List.copyOf(recorded)) {
-      try {
-        if (isRunning(pid)) {
-          ask(pid, "JFR.dump", "name=" + name, "filename=" + file(pid));
-        } else {
-          recorded.remove(pid);
-          checkWritten(pid);
-        }
-        files.put(pid, file(pid));
-      } catch (RefusedException e) {
-        missing.put(pid, e.getMessage());
+      if (!running.contains(pid)) {
+        recorded.remove(pid);
+        checkWritten(pid).ifPresent(problem -> problems.put(pid, problem));
       }
+      files.put(pid, file(pid));
     }
+    problems.putAll(
+        ask(running, pid -> List.of("JFR.dump", "name=" + name, "filename=" + quoted(file(pid)))));
+    files.keySet().removeAll(problems.keySet());
+    missing.putAll(problems);
     return files;
   }
 
@@ -164,39 +190,38 @@ final class LiveRecordings implements AutoCloseable {
   }
 
   /** A process that is killed writes nothing. */
-  private void checkWritten(long pid) throws RefusedException {
+  private Optional<String> checkWritten(long pid) {
     try {
       if (Files.exists(file(pid)) && Files.size(file(pid)) > 0) {
-        return;
+        return Optional.empty();
       }
     } catch (IOException e) {
       throw failed("cannot read from " + folder.path(), e);
     }
-    throw new RefusedException(
-        "process %d has ended, and has not written its recording".formatted(pid));
+    return Optional.of("process %d has ended, and has not written its recording".formatted(pid));
   }
 
-  /** A process does not do what jcmd asks of it. */
-  private static final class RefusedException extends Exception {
-    private static final long serialVersionUID = 1L;
-
-    RefusedException(String message) {
-      super(message);
-    }
-  }
-
-  private void ask(long pid, String... command) throws RefusedException {
-    List<String> words = new ArrayList<>(List.of(jcmd.toString(), Long.toString(pid)));
-    words.addAll(List.of(command));
+  /**
+   * Asks all processes at once: one that does not answer takes no other's time.
+   *
+   * @return the problems of those that refuse
+   */
+  private Map<Long, String> ask(List<Long> pids, Function<Long, List<String>> command) {
+    Map<Long, Future<Optional<String>>> answers = new LinkedHashMap<>();
+    ExecutorService threads =
+        Executors.newFixedThreadPool(Math.max(1, Math.min(pids.size(), MOST_ASKED)));
+    long deadline = System.nanoTime() + patience.toNanos();
     try {
-      Tool.Answer answer = Tool.run(PATIENCE, words);
-      if (answer.status() != 0 || answer.text().contains("Could not")) {
-        throw refused(pid, command[0], reason(answer.text().strip()));
+      for (long pid : pids) {
+        answers.put(pid, threads.submit(() -> ask(pid, command.apply(pid), deadline)));
       }
-    } catch (TimeoutException e) {
-      throw refused(pid, command[0], e.getMessage());
-    } catch (IOException e) {
-      throw failed("cannot run " + jcmd, e);
+      Map<Long, String> refusals = new LinkedHashMap<>();
+      for (Map.Entry<Long, Future<Optional<String>>> each : answers.entrySet()) {
+        each.getValue().get().ifPresent(refusal -> refusals.put(each.getKey(), refusal));
+      }
+      return refusals;
+    } catch (ExecutionException e) {
+      throw failed("cannot run " + jcmd, e.getCause());
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new SystemErrorException(
@@ -204,6 +229,25 @@ final class LiveRecordings implements AutoCloseable {
           "the thread that records was interrupted",
           "do not interrupt it, or pass fewer seconds",
           e);
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  /** Returns the reason why a process does not do what jcmd asks of it, if it does not. */
+  private Optional<String> ask(long pid, List<String> command, long deadline)
+      throws IOException, InterruptedException {
+    List<String> words = new ArrayList<>(List.of(jcmd.toString(), Long.toString(pid)));
+    words.addAll(command);
+    try {
+      Tool.Answer answer = Tool.run(Duration.ofNanos(deadline - System.nanoTime()), words);
+      boolean refused = answer.status() != 0 || answer.text().contains("Could not");
+      return refused
+          ? Optional.of(refusal(pid, command, reason(answer.text().strip())))
+          : Optional.empty();
+    } catch (TimeoutException e) {
+      return Optional.of(
+          refusal(pid, command, "no answer in %d s".formatted(patience.toSeconds())));
     }
   }
 
@@ -218,14 +262,14 @@ final class LiveRecordings implements AutoCloseable {
         .orElse("no reason is given");
   }
 
-  private static RefusedException refused(long pid, String command, String reason) {
-    return new RefusedException("process %d refuses %s: %s".formatted(pid, command, reason));
+  private static String refusal(long pid, List<String> command, String reason) {
+    return "process %d refuses %s: %s".formatted(pid, command.get(0), reason);
   }
 
-  private static NcclException failed(String what, IOException e) {
+  private static NcclException failed(String what, Throwable e) {
     return new SystemErrorException(
         ErrorId.SYSTEM,
-        what + ": " + IoErrorText.of(e),
+        what + ": " + (e instanceof IOException io ? IoErrorText.of(io) : e.toString()),
         "set java.io.tmpdir to a writable folder",
         e);
   }
@@ -248,14 +292,13 @@ final class LiveRecordings implements AutoCloseable {
 
   private synchronized void stop() {
     ended = true;
-    for (long pid : asked) {
-      if (isRunning(pid)) {
-        try {
-          ask(pid, "JFR.stop", "name=" + name);
-        } catch (RefusedException | NcclException e) {
-          continue; // it ends meanwhile, and its recording with it, or records nothing
-        }
-      }
+    try {
+      // One that refuses ends meanwhile, and its recording with it, or records nothing.
+      ask(
+          asked.stream().filter(LiveRecordings::isRunning).toList(),
+          pid -> List.of("JFR.stop", "name=" + name));
+    } catch (NcclException e) {
+      return; // as one that refuses
     }
   }
 }
