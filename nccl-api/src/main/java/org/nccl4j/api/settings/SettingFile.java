@@ -33,7 +33,11 @@ public final class SettingFile {
     try {
       return Path.of(text);
     } catch (InvalidPathException e) {
-      throw unreadable(setting, text, e);
+      throw new InvalidArgumentException(
+          ErrorId.FILE,
+          "%s=%s names no file (%s)".formatted(setting.name(), text, IoErrorText.of(e)),
+          "set LC_ALL=C.UTF-8, or name another file in %s, or unset it".formatted(setting.name()),
+          e);
     }
   }
 

@@ -31,7 +31,7 @@ public final class IoErrorText {
       return other.getFile() + ": " + other.getReason();
     }
     if (e instanceof InvalidPathException) {
-      return "it is not a file name";
+      return "it is not a file name in this process's locale";
     }
     return e.getMessage() == null ? e.toString() : e.getMessage();
   }

@@ -1,12 +1,15 @@
 package org.nccl4j.it.cli;
 
 import java.io.PrintWriter;
+import java.nio.file.InvalidPathException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.it.file.GivenPath;
 import org.nccl4j.topo.TopologyException;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
@@ -26,13 +29,19 @@ final class Failures {
     PrintWriter err = command.getErr();
     String name = command.getCommandSpec().qualifiedName();
     err.println(name + ": " + (e instanceof UnmatchedArgumentException u ? unknown(u) : text(e)));
-    if (e.getCause() instanceof NcclException nccl) {
-      err.println("  remedy: " + nccl.remedy());
-    }
+    Optional<NcclException> cause = cause(e);
+    cause.ifPresent(nccl -> err.println("  remedy: " + nccl.remedy()));
     UnmatchedArgumentException.printSuggestions(e, err);
-    err.println(help(command, !(e.getCause() instanceof NcclException)));
+    err.println(help(command, cause.isEmpty()));
     err.flush();
     return command.getCommandSpec().exitCodeOnInvalidInput();
+  }
+
+  private static Optional<NcclException> cause(Throwable e) {
+    Throwable cause = e.getCause();
+    return cause == null || cause instanceof NcclException
+        ? Optional.ofNullable((NcclException) cause)
+        : cause(cause);
   }
 
   /**
@@ -86,7 +95,8 @@ final class Failures {
         : "  '" + name + " --help' lists its options";
   }
 
-  static int failed(Exception e, CommandLine command, ParseResult parsed) {
+  static int failed(Exception thrown, CommandLine command, ParseResult parsed) {
+    Exception e = thrown instanceof InvalidPathException path ? GivenPath.refused(path) : thrown;
     PrintWriter err = command.getErr();
     String name = command.getCommandSpec().qualifiedName();
     if (e instanceof TopologyException topology) {

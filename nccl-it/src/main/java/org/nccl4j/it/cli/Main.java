@@ -2,9 +2,11 @@ package org.nccl4j.it.cli;
 
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.Locale;
 import org.nccl4j.it.doctor.DiagnoseCommand;
 import org.nccl4j.it.doctor.DoctorCommand;
+import org.nccl4j.it.file.GivenPath;
 import org.nccl4j.it.perf.PerfCommand;
 import org.nccl4j.it.perf.RankProcessCommand;
 import org.nccl4j.it.perf.TuneCommand;
@@ -80,6 +82,7 @@ public final class Main implements Runnable {
         .setErr(err)
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setUsageHelpAutoWidth(true)
+        .registerConverter(Path.class, new GivenPath())
         .setExpandAtFiles(false) // they are the words of the program that is run
         .setParameterExceptionHandler(Failures::badInput)
         .setExecutionExceptionHandler(Failures::failed)

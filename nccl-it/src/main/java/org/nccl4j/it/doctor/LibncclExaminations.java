@@ -14,6 +14,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.nccl4j.api.settings.DropInSettings;
 import org.nccl4j.api.settings.Environment;
+import org.nccl4j.it.file.GivenPath;
 import org.nccl4j.it.run.Tool;
 
 /** The libnccl.so.2 that a program for NCCL loads when it is started from the same shell. */
@@ -81,7 +82,7 @@ final class LibncclExaminations {
             .lines()
             .map(CACHED::matcher)
             .filter(Matcher::matches)
-            .map(line -> Path.of(line.group(1)))
+            .flatMap(line -> GivenPath.find(line.group(1)).stream())
             .findFirst();
     if (cached.isPresent()) {
       return found("a program without its own copy loads", cached.get(), "by ld.so.cache");
@@ -95,7 +96,7 @@ final class LibncclExaminations {
   private static Stream<Path> words(Map<String, String> variables, String name, String separators) {
     return Stream.of(variables.getOrDefault(name, "").split(separators))
         .filter(word -> !word.isEmpty())
-        .map(Path::of);
+        .flatMap(word -> GivenPath.find(word).stream());
   }
 
   private static Optional<Path> in(Stream<Path> folders) {

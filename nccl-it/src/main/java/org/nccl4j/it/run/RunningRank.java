@@ -9,9 +9,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.it.file.GivenPath;
 
 /** One rank's process, and the two threads that pass on what it prints. */
 final class RunningRank {
@@ -86,10 +88,13 @@ final class RunningRank {
       return builder.start();
     } catch (IOException e) {
       String program = builder.command().get(0);
-      boolean isThere = Files.isRegularFile(Path.of(program)) && program.indexOf('/') >= 0;
+      Optional<Path> file =
+          program.indexOf('/') < 0
+              ? Optional.empty()
+              : GivenPath.find(program).filter(Files::isRegularFile);
       throw new InvalidArgumentException(
           "rank " + rank + " cannot be started: " + e.getMessage(),
-          isThere && !Files.isExecutable(Path.of(program))
+          file.isPresent() && !Files.isExecutable(file.get())
               ? "chmod +x " + program
               : "name a program that is in PATH, or give its path",
           e);

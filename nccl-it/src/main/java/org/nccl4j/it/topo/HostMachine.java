@@ -3,6 +3,7 @@ package org.nccl4j.it.topo;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
+import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
@@ -35,7 +36,11 @@ public final class HostMachine {
     Settings settings = Settings.ofProcess(OWN_CARDS);
     Path root = Path.of("/");
     Optional<TopologyFile> file =
-        TopologyFile.of(settings.find(Settings.NCCL_TOPO_FILE).map(Path::of), new SysFiles(root));
+        TopologyFile.of(
+            settings
+                .find(Settings.NCCL_TOPO_FILE)
+                .map(text -> SettingFile.path(Settings.NCCL_TOPO_FILE, text)),
+            new SysFiles(root));
     XmlElement system =
         file.filter(TopologyFile::isWhole)
             .map(whole -> LiveMachine.of(root, whole, settings))

@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Setting;
 import org.nccl4j.device.ErrorId;
@@ -173,7 +174,7 @@ final class MachineOptions {
       MachineGraphs graphs = domainOf(clusters.get(0), rank);
       OutputFile.write(
           Settings.NCCL_GRAPH_DUMP_FILE.name(),
-          Path.of(dump.get()),
+          SettingFile.path(Settings.NCCL_GRAPH_DUMP_FILE, dump.get()),
           TopologyXml.write(GraphFile.write(graphs)));
     }
     return clusters;
@@ -224,7 +225,9 @@ final class MachineOptions {
     Optional<String> dump = find(Settings.NCCL_TOPO_DUMP_FILE);
     if (dump.isPresent()) {
       OutputFile.write(
-          Settings.NCCL_TOPO_DUMP_FILE.name(), Path.of(dump.get()), TopologyXml.write(found));
+          Settings.NCCL_TOPO_DUMP_FILE.name(),
+          SettingFile.path(Settings.NCCL_TOPO_DUMP_FILE, dump.get()),
+          TopologyXml.write(found));
     }
     return found;
   }
@@ -244,7 +247,10 @@ final class MachineOptions {
           file != null
               ? Optional.of(TopologyFile.read(file))
               : TopologyFile.of(
-                  root == null ? find(Settings.NCCL_TOPO_FILE).map(Path::of) : Optional.empty(),
+                  root == null
+                      ? find(Settings.NCCL_TOPO_FILE)
+                          .map(text -> SettingFile.path(Settings.NCCL_TOPO_FILE, text))
+                      : Optional.empty(),
                   new SysFiles(root()));
     }
     return given;

@@ -13,6 +13,7 @@ import java.util.concurrent.Callable;
 import org.nccl4j.api.observe.flight.FlightReader;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.it.file.GivenPath;
 import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.it.run.ExitStatus;
 import org.nccl4j.it.run.JobIds;
@@ -86,7 +87,7 @@ public final class TraceCommand implements Callable<Integer> {
       if (source.matches("[0-9]{1,10}") && !Files.exists(Path.of(source))) {
         pids.add(Long.parseLong(source));
       } else {
-        files.add(Path.of(source));
+        files.add(GivenPath.of(source));
       }
     }
     if (sources.isEmpty()) {

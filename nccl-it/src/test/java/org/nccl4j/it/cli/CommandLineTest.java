@@ -215,6 +215,31 @@ final class CommandLineTest {
 
   /** A command line that fails on this machine, and its whole message. */
   @ParameterizedTest
+  /** As are all letters but ASCII's in the locale C. The file's name is %. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "diagnose %",
+        "diagnose --save % 1",
+        "trace %",
+        "trace -o % 1",
+        "top --web 0 --machine %",
+        "top --web 0 --machine h=%",
+        "topo show --file %",
+        "topo detect --set NCCL_TOPO_FILE=%",
+        "topo detect --set NCCL_TOPO_DUMP_FILE=%",
+        "perf all_reduce --device host --json %",
+        "tune %"
+      })
+  void aFileNameThatIsNoneIsExplained(String line) {
+    int status = run(line.replace("%", "a\0b"));
+    assertTrue(status == 1 || status == 2, () -> status + ": " + err);
+    assertFalse(err.toString().contains("defect"), err::toString);
+    assertFalse(err.toString().contains("convert"), err::toString);
+    assertTrue(err.toString().contains("a\0b"), err::toString);
+    assertTrue(err.toString().contains("\n  remedy: set LC_ALL=C.UTF-8"), err::toString);
+  }
+
   @CsvSource(
       delimiter = '|',
       value = {

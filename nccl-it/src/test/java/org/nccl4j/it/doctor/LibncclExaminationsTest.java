@@ -54,6 +54,15 @@ class LibncclExaminationsTest {
         LibncclExaminations.look(Map.of(), cached(architecture, ours)).detail());
   }
 
+  /** In the locale C, letters other than ASCII's make no file name of Java. */
+  @Test
+  void aFolderThatIsNoFileNameIsLeftOut() {
+    String folders = "/a\0b:" + ours.getParent();
+    assertEquals(
+        "a program without its own copy loads %s (by LD_LIBRARY_PATH): nccl4j's".formatted(ours),
+        seen("LD_LIBRARY_PATH", folders));
+  }
+
   @Test
   void aPreloadedLibraryIsBeforeAllOthers() {
     assertEquals(
