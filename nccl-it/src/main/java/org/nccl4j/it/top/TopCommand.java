@@ -2,6 +2,7 @@ package org.nccl4j.it.top;
 
 import java.io.PrintWriter;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -152,7 +153,7 @@ public final class TopCommand implements Callable<Integer> {
    */
   private List<RankReport> named() {
     List<RankReport> reports = new ArrayList<>();
-    for (long pid : pids) {
+    for (long pid : new LinkedHashSet<>(pids)) { // one that is named twice counts once
       try {
         reports.addAll(FlightReader.ofProcess(pid));
       } catch (InvalidArgumentException e) {

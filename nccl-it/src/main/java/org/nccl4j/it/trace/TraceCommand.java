@@ -7,6 +7,7 @@ import java.math.BigDecimal;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -83,7 +84,7 @@ public final class TraceCommand implements Callable<Integer> {
     }
     List<Long> pids = new ArrayList<>();
     List<Path> files = new ArrayList<>();
-    for (String source : sources) {
+    for (String source : new LinkedHashSet<>(sources)) {
       if (source.matches("[0-9]{1,10}") && !Files.exists(Path.of(source))) {
         pids.add(Long.parseLong(source));
       } else {

@@ -61,6 +61,8 @@ class TopTest {
       assertEquals(2, json.text().lines().count(), json.text());
       assertTrue(json.text().contains("\"name\":\"watched\",\"nRanks\":2"), json.text());
       assertTrue(json.text().contains("\"links\":[{\"peer\":1,\"transport\":\"P2P\""), json.text());
+      Said twice = top("-n", "1", "-i", "0.2", "--json", pid(), pid());
+      assertEquals(3, twice.text().split("\"links\":", -1).length, "two ranks: " + twice.text());
     } finally {
       ranks.close();
     }
