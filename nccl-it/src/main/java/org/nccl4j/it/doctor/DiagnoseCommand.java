@@ -6,8 +6,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.nccl4j.api.observe.Diagnosis;
@@ -19,7 +22,9 @@ import org.nccl4j.api.observe.flight.FlightReader;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.os.IoErrorText;
+import org.nccl4j.device.os.WholeFile;
+import org.nccl4j.it.file.GivenPath;
+import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.it.run.ExitStatus;
 import org.nccl4j.it.run.JobIds;
 import picocli.CommandLine.Command;
@@ -92,14 +97,21 @@ public final class DiagnoseCommand implements Callable<Integer> {
       throw new ParameterException(spec.commandLine(), "--json needs --job");
     }
     List<RankReport> reports = new ArrayList<>();
+    Set<Long> processes = new LinkedHashSet<>();
     if (sources.isEmpty()) {
       FlightReader.requireProcesses();
       reports.addAll(FlightReader.ofThisHost());
+      reports.forEach(report -> processes.add(report.process().pid()));
     }
     List<InvalidArgumentException> unread = new ArrayList<>();
-    for (String source : sources) {
+    for (String source : new LinkedHashSet<>(sources)) { // one that is named twice counts once
       try {
-        reports.addAll(of(source));
+        if (isProcess(source)) {
+          reports.addAll(FlightReader.ofProcess(Long.parseLong(source)));
+          processes.add(Long.parseLong(source));
+        } else {
+          reports.addAll(FlightReader.ofFile(GivenPath.of(source)));
+        }
       } catch (InvalidArgumentException e) {
         unread.add(e);
       }
@@ -120,11 +132,10 @@ public final class DiagnoseCommand implements Callable<Integer> {
             ranks.forEach(rank -> print(out, rank));
           }
         });
-    if (directory != null) {
-      reports.stream().map(r -> r.process().pid()).distinct().forEach(this::save);
-    }
+    boolean isSaved = directory == null || save(processes);
     unread.forEach(e -> spec.commandLine().getErr().println(e.getMessage()));
-    return unread.isEmpty() && communicators.stream().allMatch(Diagnosis::isHealthy) ? 0 : 1;
+    boolean isHealthy = communicators.stream().allMatch(Diagnosis::isHealthy);
+    return unread.isEmpty() && isSaved && isHealthy ? 0 : 1;
   }
 
   private int diagnoseJob(PrintWriter out) {
@@ -140,11 +151,8 @@ public final class DiagnoseCommand implements Callable<Integer> {
     return job.isHealthy() ? 0 : 1;
   }
 
-  private static List<RankReport> of(String source) {
-    boolean process = source.matches("[0-9]{1,10}") && !Files.exists(Path.of(source));
-    return process
-        ? FlightReader.ofProcess(Long.parseLong(source))
-        : FlightReader.ofFile(Path.of(source));
+  private static boolean isProcess(String source) {
+    return source.matches("[0-9]{1,10}") && !Files.exists(Path.of(source));
   }
 
   /** The processes of a communicator: several programs may have communicators of one name. */
@@ -192,22 +200,29 @@ public final class DiagnoseCommand implements Callable<Integer> {
     return rank.waitsFor() < 0 ? "launched" : "waiting for rank " + rank.waitsFor();
   }
 
-  private void save(long pid) {
-    FlightReader.copy(pid)
-        .ifPresent(
-            bytes -> {
-              Path file = directory.resolve("nccl4j-" + pid + ".flight");
-              try {
-                Files.createDirectories(directory);
-                Files.write(file, bytes);
-              } catch (IOException e) {
-                throw new ParameterException(
-                    spec.commandLine(),
-                    "cannot write " + file + ": " + IoErrorText.of(e),
-                    e,
-                    null,
-                    null);
-              }
-            });
+  /** Copies the recorders of processes; false if one or a file is not copied, which it says. */
+  private boolean save(Set<Long> processes) {
+    List<String> left =
+        new ArrayList<>(
+            sources.stream()
+                .filter(source -> !isProcess(source))
+                .map(file -> file + " is not saved again: it is a file, not a process")
+                .toList());
+    for (long pid : processes) {
+      Optional<byte[]> bytes = FlightReader.copy(pid);
+      Path file = directory.resolve("nccl4j-" + pid + ".flight");
+      try {
+        Files.createDirectories(directory);
+        if (bytes.isPresent()) {
+          WholeFile.write(file, bytes.get());
+        } else {
+          left.add("process %d is not saved: it has ended".formatted(pid));
+        }
+      } catch (IOException e) {
+        throw OutputFile.unwritable("--save", file, e);
+      }
+    }
+    left.forEach(each -> spec.commandLine().getErr().println("nccl diagnose --save: " + each));
+    return left.isEmpty();
   }
 }

@@ -1,6 +1,7 @@
 package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -95,6 +96,12 @@ class FlightRecorderTest {
       assertTrue(text.contains("1: all_reduce of 64 float (sum), done\n"), text);
       run("diagnose", "--save", directory.toString(), pid);
       Path file = directory.resolve("nccl4j-" + pid + ".flight");
+      String twice = run("diagnose", "-t", pid, pid);
+      assertEquals(2, twice.split("rank 0 of 2, ", -1).length, twice);
+      Path copies = directory.resolve("copies");
+      String both = run("diagnose", "--save", copies.toString(), file.toString());
+      assertTrue(both.contains(file + " is not saved again: it is a file"), both);
+      assertFalse(Files.exists(copies), "this process was not named");
       String fromFile = run("diagnose", file.toString());
       assertTrue(fromFile.contains("rank 0 waits for rank 1 in operation 2"), fromFile);
       assertTrue(fromFile.contains(" (process " + pid + ")"), fromFile);
