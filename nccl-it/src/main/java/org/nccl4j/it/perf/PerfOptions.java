@@ -142,7 +142,6 @@ final class PerfOptions {
   @Option(
       names = {"--hosts"},
       paramLabel = "A,B",
-      split = ",",
       description =
           "With --processes: hosts for the processes, filled evenly and in this order; default:"
               + " this host. nccl4j must be in the same directory on all of them.")

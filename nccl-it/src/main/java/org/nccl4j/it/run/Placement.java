@@ -1,7 +1,11 @@
 package org.nccl4j.it.run;
 
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -35,14 +39,20 @@ public record Placement(List<String> hosts, List<String> launcher) {
   /**
    * Returns the placement that the options give.
    *
+   * @param given lists of names with commas between them; none for this machine
    * @param launcher words with blanks between them
    * @throws InvalidArgumentException if a name is empty
    */
-  public static Placement of(List<String> hosts, String launcher) {
-    if (hosts.stream().anyMatch(String::isBlank)) {
+  public static Placement of(List<String> given, String launcher) {
+    List<String> hosts =
+        given.stream()
+            .flatMap(list -> Stream.of(list.split(",", -1))) // split drops empty names at the end
+            .map(String::strip)
+            .toList();
+    if (hosts.stream().anyMatch(String::isEmpty)) {
       throw new InvalidArgumentException(
           ErrorId.OPTION,
-          "--hosts has an empty name",
+          "--hosts %s has an empty name".formatted(String.join(",", given)),
           "name the hosts with commas between them, or leave --hosts out for this host");
     }
     boolean here = hosts.isEmpty() || hosts.equals(List.of("localhost"));
@@ -70,6 +80,12 @@ public record Placement(List<String> hosts, List<String> launcher) {
     return hosts.get((int) ((long) rank * hosts.size() / nRanks));
   }
 
+  /** The address of a rank's host for other hosts: its name without a user's, as ssh takes one. */
+  public String address(int rank, int nRanks) {
+    String host = host(rank, nRanks);
+    return host.substring(host.lastIndexOf('@') + 1);
+  }
+
   /** Returns a rank's index among the ranks of its host. */
   public int localRank(int rank, int nRanks) {
     int local = 0;
@@ -82,7 +98,15 @@ public record Placement(List<String> hosts, List<String> launcher) {
   /** The command that starts a program as a rank, where the rank inherits this environment. */
   public List<String> command(int rank, int nRanks, List<String> program) {
     if (isHere()) {
-      return program;
+      return new ProcessBuilder(program).start();
+    }
+    Process process = new ProcessBuilder(shell(rank, nRanks)).start();
+    try {
+      OutputStream input = process.getOutputStream();
+      input.write(RemoteScript.of(program).getBytes(StandardCharsets.UTF_8));
+      input.flush();
+    } catch (IOException e) {
+      process.getOutputStream().close(); // it ends, and its status and output tell the reason
     }
     List<String> command = new ArrayList<>();
     for (String word : launcher) {

@@ -44,7 +44,7 @@ record RankEnvironment(int nRanks, Placement placement, UniqueId id, int port) {
     if (placement.isHere()) {
       variables.put("LOCAL_WORLD_SIZE", Integer.toString(nRanks));
     }
-    variables.put("MASTER_ADDR", placement.isHere() ? "127.0.0.1" : placement.host(0, nRanks));
+    variables.put("MASTER_ADDR", placement.isHere() ? "127.0.0.1" : placement.address(0, nRanks));
     variables.put("MASTER_PORT", Integer.toString(port));
     return variables;
   }

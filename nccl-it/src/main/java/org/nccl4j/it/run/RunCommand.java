@@ -36,7 +36,6 @@ public final class RunCommand implements Callable<Integer> {
   @Option(
       names = {"--hosts"},
       paramLabel = "A,B",
-      split = ",",
       description = "Hosts for the ranks, filled evenly and in this order; default: this host.")
   private List<String> hosts = new ArrayList<>();
 

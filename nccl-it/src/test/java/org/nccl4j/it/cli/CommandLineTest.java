@@ -112,7 +112,7 @@ final class CommandLineTest {
         "perf all_reduce --device cuda | --device cuda: ",
         "run -n 2 --launcher rsh -- true | --launcher must be used with --hosts",
         "doctor --jason | --jason",
-        "run -n 2 --hosts a,,b -- true | --hosts has an empty name",
+        "run -n 2 --hosts a,,b -- true | --hosts a,,b has an empty name",
         "tune -t 1 FILE | -t 1 is out of range",
         "tune -b foo FILE | -b 'foo' is not a size",
         "topo show --set FOO=1 | there is no setting FOO",

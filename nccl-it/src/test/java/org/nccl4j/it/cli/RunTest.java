@@ -173,6 +173,31 @@ final class RunTest {
     }
   }
 
+  private int onHosts(int ranks, String hosts, String... program) {
+    List<String> words = new ArrayList<>(List.of("run", "-n", Integer.toString(ranks)));
+    words.addAll(List.of("--hosts", hosts, "--launcher", "env H={host}", "--"));
+    words.addAll(List.of(program));
+    return Main.run(new PrintWriter(out), new PrintWriter(err), words.toArray(String[]::new));
+  }
+
+  @Test
+  void theFirstHostIsTheAddressToMeetAt() {
+    assertEquals(0, onHosts(1, "me@node7,me@node8", "sh", "-c", "echo $H $MASTER_ADDR"));
+    assertEquals("[0] me@node7 node7", out.toString().strip());
+  }
+
+  /** All ranks would run on another host than the user thinks. */
+  @Test
+  void anEmptyHostIsRefused() {
+    for (String hosts : List.of("node1,", ",node1", "node1,,node2", ",", "")) {
+      err.getBuffer().setLength(0);
+      assertEquals(2, onHosts(2, hosts, "true"), hosts);
+      assertTrue(err.toString().contains("--hosts " + hosts + " has an empty name"), hosts + err);
+    }
+    assertEquals(0, onHosts(2, "node1, node2", "sh", "-c", "echo $H"));
+    assertTrue(out.toString().contains("] node2\n"), out::toString);
+  }
+
   /** As ssh does where it cannot get there; a program's own 255 is no signal either. */
   @Test
   void aHostThatIsNotReachedIsNamed(@TempDir Path folder) throws IOException {
