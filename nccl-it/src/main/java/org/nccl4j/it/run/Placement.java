@@ -95,8 +95,15 @@ public record Placement(List<String> hosts, List<String> launcher) {
     return isHere() ? rank : local;
   }
 
-  /** The command that starts a program as a rank, where the rank inherits this environment. */
-  public List<String> command(int rank, int nRanks, List<String> program) {
+  /**
+   * Starts a program as a rank, with what it inherits there. On another host a shell reads the
+   * program's words from the input, since ssh joins words that a shell then splits again. The rest
+   * of the input is the program's; write it once the program has begun, which its output shows:
+   * until then the shell may read ahead.
+   *
+   * @throws IOException if the launcher cannot be started
+   */
+  public Process start(int rank, int nRanks, List<String> program) throws IOException {
     if (isHere()) {
       return new ProcessBuilder(program).start();
     }
@@ -108,6 +115,10 @@ public record Placement(List<String> hosts, List<String> launcher) {
     } catch (IOException e) {
       process.getOutputStream().close(); // it ends, and its status and output tell the reason
     }
+    return process;
+  }
+
+  private List<String> command(int rank, int nRanks, List<String> program) {
     List<String> command = new ArrayList<>();
     for (String word : launcher) {
       command.add(word.replace("{host}", host(rank, nRanks)));

@@ -14,10 +14,13 @@ import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.os.ProcFile;
 import org.nccl4j.it.run.Placement;
 
@@ -29,30 +32,29 @@ import org.nccl4j.it.run.Placement;
 final class ProcessLink implements RankLink {
   private static final int KEPT_LINES = 20;
 
+  /** A JVM begins within a second on an idle machine. */
+  private static final Duration BEGIN = Duration.ofMinutes(5);
+
   /** Turns of 100 ms that the end of a process may take whose answers have ended. */
   private static final int END_TURNS = 200;
 
   private final Placement placement;
   private final RankSpec spec;
   private final Process process;
-  private final ObjectOutputStream orders;
+  private final CountDownLatch begun = new CountDownLatch(1);
   private final BlockingQueue<Reply> answers = new ArrayBlockingQueue<>(2);
   private final Deque<String> lastLines = new ArrayDeque<>();
   private final Thread errorReader;
   private volatile boolean ended;
+
+  /** Null until the first order. */
+  private ObjectOutputStream orders;
 
   private ProcessLink(Placement placement, RankSpec spec, Process process, PrintWriter err) {
     this.placement = placement;
     this.spec = spec;
     this.process = process;
     errorReader = daemon("output of rank ", () -> readErrors(err));
-    try {
-      orders = new ObjectOutputStream(process.getOutputStream());
-      orders.writeObject(spec);
-      orders.flush();
-    } catch (IOException e) {
-      throw dead();
-    }
     daemon("answers of rank ", this::readAnswers);
   }
 
@@ -60,20 +62,13 @@ final class ProcessLink implements RankLink {
    * Starts a rank.
    *
    * @throws IOException if the command cannot be started
-   * @throws RemoteException if it has ended at once
    */
   static ProcessLink start(Placement placement, RankSpec spec, PrintWriter err) throws IOException {
     List<String> program = JavaCommand.of("perf-rank");
-    Process process =
-        new ProcessBuilder(placement.command(spec.rank(), spec.nRanks(), program)).start();
+    Process process = placement.start(spec.rank(), spec.nRanks(), program);
     // A coordinator that is interrupted takes its ranks with it.
     Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
-    try {
-      return new ProcessLink(placement, spec, process, err);
-    } catch (NcclException e) {
-      process.destroyForcibly();
-      throw e;
-    }
+    return new ProcessLink(placement, spec, process, err);
   }
 
   private Thread daemon(String name, Runnable work) {
@@ -85,6 +80,7 @@ final class ProcessLink implements RankLink {
 
   private void readAnswers() {
     try (ObjectInputStream in = new ObjectInputStream(process.getInputStream())) {
+      begun.countDown();
       while (!ended) {
         answers.put((Reply) in.readObject());
       }
@@ -96,6 +92,7 @@ final class ProcessLink implements RankLink {
       Thread.currentThread().interrupt();
     } finally {
       ended = true;
+      begun.countDown();
     }
   }
 
@@ -123,9 +120,35 @@ final class ProcessLink implements RankLink {
   @Override
   public void give(Command order) {
     try {
+      if (orders == null) {
+        awaitBegin();
+        orders = new ObjectOutputStream(process.getOutputStream());
+        orders.writeObject(spec);
+      }
       orders.writeObject(order);
       orders.flush();
     } catch (IOException e) {
+      throw dead();
+    }
+  }
+
+  /** Its first output shows that it reads its input, and no shell does any more. */
+  private void awaitBegin() {
+    try {
+      if (!begun.await(BEGIN.toNanos(), TimeUnit.NANOSECONDS)) {
+        throw new TimeoutException(
+            "rank %d has not begun within %d s %s"
+                .formatted(spec.rank(), BEGIN.toSeconds(), lastWords()),
+            placement.isHere() ? "see what keeps this machine busy" : Placement.UNREACHED_REMEDY);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InternalErrorException(
+          "the coordinator was interrupted while it waited for rank " + spec.rank(),
+          "run the command again",
+          e);
+    }
+    if (ended && answers.isEmpty()) {
       throw dead();
     }
   }

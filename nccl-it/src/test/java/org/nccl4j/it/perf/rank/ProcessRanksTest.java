@@ -37,8 +37,18 @@ final class ProcessRanksTest {
 
   @Test
   void theyMeasureAndCheck() {
+    measureAndCheck(Placement.HERE);
+  }
+
+  /** A shell reads their command from the input before they read their orders there. */
+  @Test
+  void aLauncherStartsThem() {
+    measureAndCheck(new Placement(List.of("a", "b"), List.of("env", "H={host}")));
+  }
+
+  private void measureAndCheck(Placement placement) {
     try (Ranks ranks =
-        ProcessRanks.start(RankSpec.host(0, 2, 4096), Placement.HERE, new PrintWriter(err))) {
+        ProcessRanks.start(RankSpec.host(0, 2, 4096), placement, new PrintWriter(err))) {
       List<Reply.Joined> joined = join(ranks);
       assertTrue(joined.get(0).pid() != joined.get(1).pid());
       for (Reply answer :
