@@ -81,7 +81,8 @@ final class Validation {
     if (comparison.with() == Comparison.With.QUANTISED) {
       refuseWhatIsNotQuantised(what);
     }
-    if (kind == Device.Kind.HOST) {
+    // The memory of other hosts is not known here.
+    if (kind == Device.Kind.HOST && ranks.placement().isHere()) {
       refuseWhatDoesNotFit(what.sizes().max() * (mpi ? 2 : 1), ranks.count());
     }
     return new PerfSettings(

@@ -251,6 +251,20 @@ final class RunTest {
     assertTrue(err.toString().contains("name another command with --launcher"), err::toString);
   }
 
+  /** What this host has tells nothing of others. */
+  @Test
+  void theMemoryOfOtherHostsIsTheirOwn(@TempDir Path folder) throws IOException {
+    Path launcher = folder.resolve("far");
+    Files.writeString(launcher, "#!/bin/sh\nexit 255\n");
+    assertTrue(launcher.toFile().setExecutable(true));
+    String line = "perf all_reduce --device host --processes 2 -b 1024G -e 1024G --hosts moon";
+    List<String> words = new ArrayList<>(List.of(line.split(" ")));
+    words.addAll(List.of("--launcher", launcher + " {host}"));
+    int status = Main.run(new PrintWriter(out), new PrintWriter(err), words.toArray(String[]::new));
+    assertEquals(1, status);
+    assertTrue(err.toString().contains("far moon' cannot reach moon"), err::toString);
+  }
+
   @Test
   void aProgramThatIsNotExecutable(@TempDir Path folder) throws IOException {
     Path program = Files.writeString(folder.resolve("program"), "#!/bin/sh\n");
