@@ -32,6 +32,7 @@ module org.nccl4j.api {
       org.nccl4j.transport.nvls,
       org.nccl4j.transport.p2p;
   exports org.nccl4j.api.wire to
+      org.nccl4j.it,
       org.nccl4j.transport.net,
       org.nccl4j.transport.nvls,
       org.nccl4j.transport.p2p;

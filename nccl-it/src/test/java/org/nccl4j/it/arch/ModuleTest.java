@@ -134,8 +134,7 @@ class ModuleTest {
         "nccl-device | api transport.nvls | symmetric",
         "nccl-api | it | init.ahead init.costs observe observe.flight observe.http observe.span"
             + " plan.algorithm plan.trial",
-        "nccl-api | it transport.net transport.nvls transport.p2p | settings",
-        "nccl-api | transport.net transport.nvls transport.p2p | wire",
+        "nccl-api | it transport.net transport.nvls transport.p2p | settings wire",
         "nccl-api | transport.nvls | multicast",
         "nccl-transport-net | it | net net.ib net.plugin",
         "nccl-transport-p2p | it | p2p",

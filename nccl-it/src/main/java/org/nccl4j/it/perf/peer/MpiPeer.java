@@ -4,21 +4,21 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.net.Inet4Address;
 import java.net.InetAddress;
-import java.net.NetworkInterface;
 import java.net.ServerSocket;
 import java.net.Socket;
-import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.security.SecureRandom;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.wire.InterfaceFilter;
+import org.nccl4j.api.wire.Interfaces;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
@@ -119,27 +119,22 @@ public final class MpiPeer implements Peer {
     }
   }
 
-  /** This machine's address for others. */
+  /** This machine's address for others: of the interface that our ranks use first. */
   private static InetAddress outward() {
-    try {
-      for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
-        for (InetAddress address : Collections.list(each.getInetAddresses())) {
-          if (address instanceof Inet4Address && !address.isLoopbackAddress()) {
-            return address;
-          }
-        }
-      }
-    } catch (SocketException e) {
+    return outward(Settings.ofProcess(Map.of()).get(Settings.NCCL_SOCKET_IFNAME));
+  }
+
+  static InetAddress outward(String interfaces) {
+    // The program of Open MPI's ranks takes addresses of IPv4.
+    InterfaceFilter filter = new InterfaceFilter(interfaces, "AF_INET");
+    Interfaces found = Interfaces.find(filter);
+    if (!filter.selects() && found.outward().isEmpty()) {
       throw new SystemErrorException(
           ErrorId.COMPARISON,
-          "the network interfaces cannot be listed (" + IoErrorText.of(e) + ")",
-          "leave out --compare mpi",
-          e);
+          "this machine has no network interface that is up with an IPv4 address, but loopback",
+          "leave out --compare mpi, or name an interface by NCCL_SOCKET_IFNAME");
     }
-    throw new SystemErrorException(
-        ErrorId.COMPARISON,
-        "this machine has no IPv4 address but loopback",
-        "leave out --compare mpi");
+    return found.addresses(1).get(0);
   }
 
   private void accept(ServerSocket server, int nRanks, String token) throws IOException {

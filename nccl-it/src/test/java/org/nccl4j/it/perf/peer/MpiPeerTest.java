@@ -1,6 +1,7 @@
 package org.nccl4j.it.perf.peer;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -11,6 +12,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
@@ -39,6 +41,14 @@ final class MpiPeerTest {
             .redirectOutput(ProcessBuilder.Redirect.DISCARD)
             .start();
     return compiler.waitFor() == 0;
+  }
+
+  /** Other hosts reach this one by the interface that NCCL_SOCKET_IFNAME names. */
+  @Test
+  void theInterfaceOfTheRanksIsUsed() {
+    assertTrue(MpiPeer.outward("=lo").isLoopbackAddress());
+    NcclException e = assertThrows(NcclException.class, () -> MpiPeer.outward("=none7"));
+    assertTrue(e.problem().contains("NCCL_SOCKET_IFNAME==none7 selects no"), e.problem());
   }
 
   @Test
