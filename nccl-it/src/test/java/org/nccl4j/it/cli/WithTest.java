@@ -129,7 +129,11 @@ class WithTest {
     Ran ran = with(Map.of(), "true");
     assertEquals(1, ran.status);
     assertTrue(ran.output.contains("no gcc") && ran.output.contains("remedy"), ran.output);
-    assertEquals(2, with(Map.of()).status);
+    for (String[] nothing : new String[][] {{}, {"--"}, {""}}) {
+      Ran none = with(Map.of(), nothing);
+      assertEquals(2, none.status);
+      assertTrue(none.output.startsWith("nccl with: no command is given\n  remedy: "), none.output);
+    }
     assertEquals(0, with(Map.of(), "--help").status);
   }
 }
