@@ -65,7 +65,13 @@ final class FrameServer implements AutoCloseable {
 
   /** The page's address. */
   String address() {
-    return "http://127.0.0.1:%d/".formatted(server.address().getPort());
+    return address(server.address());
+  }
+
+  static String address(InetSocketAddress listening) {
+    String host = listening.getAddress().getHostAddress();
+    return "http://%s:%d/"
+        .formatted(host.indexOf(':') < 0 ? host : "[" + host + "]", listening.getPort());
   }
 
   /** Shows a frame from now on, and adds it to the sums. For one thread. */

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.net.HttpURLConnection;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -49,6 +51,18 @@ class FrameServerTest {
       }
       assertEquals(404, get(server.address() + "../Frame.class").status());
     }
+  }
+
+  /** The loopback address is ::1 with java.net.preferIPv6Addresses. */
+  @Test
+  void theAddressIsTheOneThatListens() throws IOException {
+    byte[] loopback = new byte[16];
+    loopback[15] = 1;
+    assertEquals(
+        "http://[0:0:0:0:0:0:0:1]:8080/",
+        FrameServer.address(new InetSocketAddress(InetAddress.getByAddress(loopback), 8080)));
+    assertEquals(
+        "http://127.0.0.1:80/", FrameServer.address(new InetSocketAddress("127.0.0.1", 80)));
   }
 
   @Test
