@@ -1,11 +1,14 @@
 package org.nccl4j.it.top;
 
-import java.nio.file.Path;
+import java.nio.file.Files;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.it.file.GivenPath;
 import org.nccl4j.it.topo.HostMachine;
 import org.nccl4j.topo.path.Routes;
 
@@ -14,23 +17,45 @@ final class HostMachines {
   private static final String ALL = "";
 
   private final Map<String, Routes> machines = new HashMap<>();
+  private final Set<String> named = new TreeSet<>();
 
   /**
    * Finds the machines.
    *
-   * @param files each FILE, for all hosts without another, or HOST=FILE
+   * @param files each FILE, for all hosts without another, or HOST=FILE; what has a / before the
+   *     first =, or names a file as a whole, is a FILE
    * @throws org.nccl4j.topo.TopologyException if one cannot be read
    */
   HostMachines(List<String> files) {
     for (String each : files) {
-      int equals = each.indexOf('=');
+      int equals = equals(each);
       String host = equals < 0 ? ALL : each.substring(0, equals);
-      machines.put(host, HostMachine.of(Path.of(each.substring(equals + 1))));
+      machines.put(host, HostMachine.of(GivenPath.of(each.substring(equals + 1))));
     }
+    named.addAll(machines.keySet());
+    named.remove(ALL);
     String here = DebugLog.hostName();
     if (!machines.containsKey(here) && !machines.containsKey(ALL)) {
       HostMachine.here().ifPresent(routes -> machines.put(here, routes));
     }
+  }
+
+  /** The place of the = between a host and a file; -1 if there is a file alone. */
+  private static int equals(String option) {
+    int equals = option.indexOf('=');
+    boolean isFile = option.lastIndexOf('/', equals) >= 0 || Files.exists(GivenPath.of(option));
+    return equals < 0 || isFile ? -1 : equals;
+  }
+
+  /** The hosts that the user named and that are not among the ranks' hosts; for a message. */
+  Optional<String> unknown(Set<String> ofRanks) {
+    Set<String> missing = new TreeSet<>(named);
+    missing.removeAll(ofRanks);
+    return missing.isEmpty() || ofRanks.isEmpty()
+        ? Optional.empty()
+        : Optional.of(
+            "--machine: no rank is on %s; the ranks are on %s"
+                .formatted(String.join(", ", missing), String.join(", ", new TreeSet<>(ofRanks))));
   }
 
   /** The machine of a host; empty if it is not known. */

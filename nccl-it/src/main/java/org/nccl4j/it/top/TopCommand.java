@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
 import org.nccl4j.api.observe.JobReport;
@@ -96,6 +97,9 @@ public final class TopCommand implements Callable<Integer> {
               + " detected.")
   private final List<String> machines = new ArrayList<>();
 
+  /** Null without --web, and once its hosts have been looked at. */
+  private HostMachines known;
+
   private final JobProcesses ofJob = new JobProcesses();
   private boolean hasLooked;
 
@@ -121,10 +125,11 @@ public final class TopCommand implements Callable<Integer> {
   }
 
   private FrameServer serve() {
-    HostMachines known = new HostMachines(machines);
+    HostMachines found = new HostMachines(machines);
+    known = found;
     return FrameServer.open(
         port,
-        new TrafficMap(known::of),
+        new TrafficMap(found::of),
         process -> jobs.isEmpty() ? isRunning(process.pid()) : ofJob.has(process));
   }
 
@@ -195,6 +200,7 @@ public final class TopCommand implements Callable<Integer> {
       Frame frame = next(source, meter);
       if (server != null) {
         server.show(frame);
+        tellUnknownHosts(TrafficMap.hosts(frame));
       } else if (json) {
         out.println(FrameJson.of(frame));
         out.flush();
@@ -209,6 +215,14 @@ public final class TopCommand implements Callable<Integer> {
       }
     }
     return 0;
+  }
+
+  /** Says once, when there are ranks, which hosts of --machine have none. */
+  private void tellUnknownHosts(Set<String> ofRanks) {
+    if (known != null && !ofRanks.isEmpty()) {
+      known.unknown(ofRanks).ifPresent(spec.commandLine().getErr()::println);
+      known = null;
+    }
   }
 
   private Frame next(Supplier<List<RankReport>> source, Meter meter) {

@@ -4,7 +4,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SortedSet;
+import java.util.TreeSet;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import org.nccl4j.topo.path.Routes;
 
 /**
@@ -27,13 +30,17 @@ final class TrafficMap {
     this.machines = machines;
   }
 
-  /** The hosts of a frame by name, as many as are drawn. */
-  List<HostTraffic> of(Frame frame) {
+  /** The hosts of a frame's ranks, sorted. */
+  static SortedSet<String> hosts(Frame frame) {
     return frame.communicators().stream()
         .flatMap(communicator -> communicator.ranks().stream())
         .map(rank -> rank.process().host())
-        .distinct()
-        .sorted()
+        .collect(Collectors.toCollection(TreeSet::new));
+  }
+
+  /** The hosts of a frame by name, as many as are drawn. */
+  List<HostTraffic> of(Frame frame) {
+    return hosts(frame).stream()
         .limit(MOST_HOSTS)
         .map(host -> HostFlows.of(host, known.computeIfAbsent(host, machines), frame))
         .toList();
