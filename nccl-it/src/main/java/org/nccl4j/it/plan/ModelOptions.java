@@ -21,6 +21,9 @@ final class ModelOptions {
   private static final int MOST_WIDTH = 1 << 20;
   private static final int MOST_TOKENS = 1 << 24;
 
+  /** With their gradients and optimizer states, their bytes are still in a long's range. */
+  private static final double MOST_PARAMETERS = 1e15;
+
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
 
@@ -261,6 +264,12 @@ final class ModelOptions {
       range("--qk-nope-head-dim", latent.plain(), MOST_WIDTH);
       range("--qk-rope-head-dim", latent.rotary(), 0, MOST_WIDTH);
       range("--v-head-dim", latent.value(), MOST_WIDTH);
+    }
+    if (shape.magnitude() > MOST_PARAMETERS) {
+      throw bad(
+          "the model has about %.0e parameters, and %.0e at most are counted: pass smaller --layers,"
+                  .formatted(shape.magnitude(), MOST_PARAMETERS)
+              + " --hidden, --ffn or --experts");
     }
   }
 

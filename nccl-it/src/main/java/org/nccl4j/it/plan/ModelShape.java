@@ -208,6 +208,19 @@ record ModelShape(
     return (long) vocabulary * hidden;
   }
 
+  /** About all parameters, also of shapes that have more than a long counts. */
+  double magnitude() {
+    double feedForward = 3.0 * hidden * ffn * layers;
+    double routed = 3.0 * hidden * experts.width() * ((double) experts.number() + experts.shared());
+    double heads = (double) latent.plain() + latent.rotary() + latent.value();
+    double ofLatent = 2.0 * this.heads * heads * (hidden + latent.rank() + latent.queryRank());
+    double attention = isLatent() ? ofLatent : 4.0 * hidden * hidden;
+    return feedForward
+        + routed * experts.layersOf(layers)
+        + attention * layers
+        + 2.0 * vocabulary * hidden;
+  }
+
   /** All parameters. */
   long parameters() {
     return parameters(experts.number());

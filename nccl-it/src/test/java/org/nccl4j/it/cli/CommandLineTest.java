@@ -118,6 +118,8 @@ final class CommandLineTest {
         "topo show --set FOO=1 | there is no setting FOO",
         "topo show --set FOO | value for option '--set' (NAME=VALUE) should be in KEY=VALUE format",
         "topo graph --set NCCL_CROSS_NIC=3 | the setting NCCL_CROSS_NIC is \"3\" (--set)",
+        "plan --layers 10000 --hidden 1048576 --heads 1 --ffn 8388608 --experts 65536"
+            + " --gpus 8 --machine no.xml | the model has about 2e+22 parameters",
         "plan --model llama-3-8b --gpus 8 --machine no.xml --set NCCL_CROSS_NIC=x | (--set)",
         "topo graph --nodes 1,0 | --nodes 0 is out of range",
         "topo simulate --nodes -1 | --nodes -1 is out of range",
@@ -213,8 +215,6 @@ final class CommandLineTest {
     assertTrue(out.toString().startsWith("nccl4j "), out::toString);
   }
 
-  /** A command line that fails on this machine, and its whole message. */
-  @ParameterizedTest
   /** As are all letters but ASCII's in the locale C. The file's name is %. */
   @ParameterizedTest
   @ValueSource(
@@ -240,6 +240,8 @@ final class CommandLineTest {
     assertTrue(err.toString().contains("\n  remedy: set LC_ALL=C.UTF-8"), err::toString);
   }
 
+  /** A command line that fails on this machine, and its whole message. */
+  @ParameterizedTest
   @CsvSource(
       delimiter = '|',
       value = {
