@@ -142,6 +142,7 @@ static void memory(void) {
   CHECK(pointer);
   OK(ncclGetLsaMultimemDevicePointer(window, 0, &pointer));  // none without multicast
   fill(shared, rank);
+  meet();
   OK(ncclAllReduce(shared, shared, COUNT, ncclFloat32, ncclSum, comm, stream));
   CHECK(holds(shared, 1, 2));
   fill(beside, 20 + rank);
@@ -231,8 +232,11 @@ static void await_creation(ncclComm_t created) {
   CHECK(state == ncclSuccess);
 }
 
+// Memory is mapped for a new communicator, which waits for all kernels of a GPU, also for one of the other rank's
+// that waits for this rank.
 static void sum_with(ncclComm_t of, float first, float times) {
   fill(from, rank);
+  meet();
   OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, of, stream));
   CHECK(holds(to, first, times));
 }
@@ -285,6 +289,7 @@ static void whole_rank(int which) {
   begin_rank(which);
   void* context = current_context();
   OK(ncclCommInitRank(&comm, RANKS, id, rank));
+  meet();
   questions();
   collectives();
   operators();
@@ -378,6 +383,7 @@ static void parameters(void) {
 int main(void) {
   int version;
   alarm(MOST_SECONDS);
+  setenv("NCCL4J_TIMEOUT", "60", 0);  // so that an operation that waits is named
   OK(ncclGetVersion(&version));
   CHECK(version == VERSION && *ncclGetErrorString(ncclRemoteError) && !*ncclGetLastError(NULL));
   ncclResetDebugInit();

@@ -217,7 +217,8 @@ static void killed(int number) {
   pid_t pid = fork();
   if (!pid) {
     alarm(MOST_SECONDS);
-    signal(number, SIG_DFL);  // a shell's background processes ignore SIGINT
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    CHECK(!sigaction(number, &usual, NULL));  // a shell's background processes ignore SIGINT
     OK(ncclGetUniqueId(&id));
     CHECK(write(ids[1], &id, sizeof id) == sizeof id);
     be_rank(1, &id);

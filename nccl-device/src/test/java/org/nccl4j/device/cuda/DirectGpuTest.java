@@ -381,7 +381,7 @@ class DirectGpuTest {
   void aRack() {
     Random random = new Random(41);
     try (GpuRanks ranks = new GpuRanks(40, DEADLINE);
-        DirectRanks windows = new DirectRanks(ranks, MOST)) {
+        DirectRanks windows = new DirectRanks(ranks, MOST, 1L << 32)) {
       for (DataType type : new DataType[] {DataType.FLOAT32, DataType.BFLOAT16, DataType.INT8}) {
         for (Kind kind : KINDS) {
           for (int most : new int[] {2, 40, 3000}) {

@@ -23,13 +23,21 @@ public final class DirectRanks implements AutoCloseable {
   private final List<ShareableMemory> exported = new ArrayList<>();
 
   public DirectRanks(GpuRanks ranks, long bytes) {
+    this(ranks, bytes, ranks.devices.get(0).stride(ranks.n));
+  }
+
+  /**
+   * With a stride of the caller's: a process cannot reserve the devices' own for each of many
+   * ranks.
+   */
+  DirectRanks(GpuRanks ranks, long bytes, long stride) {
     long resourceBytes = ranks.devices.get(0).resourceBytes(ranks.n);
     resources = allocate(ranks, resourceBytes);
     send = allocate(ranks, bytes);
     recv = allocate(ranks, bytes);
     for (int rank = 0; rank < ranks.n; rank++) {
       CudaDevice device = ranks.devices.get(rank);
-      FlatRange range = device.reserve(ranks.n, Math.max(device.stride(ranks.n), 1L << 32));
+      FlatRange range = device.reserve(ranks.n, Math.max(stride, 1L << 32));
       ranges.add(range);
       WindowView library = map(ranks, rank, range, 0, resources, 0);
       long second = toGranule(device, resourceBytes);
