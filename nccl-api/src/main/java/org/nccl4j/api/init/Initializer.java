@@ -307,17 +307,7 @@ public final class Initializer {
     List<byte[]> all = bootstrap.allGather(own.toBytes());
     Membership members = ranks.members().with(RankCapabilities.unreached(all));
     boolean puts = RmaConnections.areNeeded(peers, members.team(bootstrap.rank()));
-    boolean mayLack = puts && LatePeers.exist(request.settings(), peers);
-    RuntimeConnections later =
-        verified.late().isEmpty() && !mayLack
-            ? null
-            : new RuntimeConnections(
-                request.name(),
-                peers,
-                ranks.members().points(),
-                verified,
-                List.copyOf(transports),
-                bootstrap);
+    RuntimeConnections later = later(members, verified, puts);
     CommunicatorProfile known =
         RankCapabilities.common(
             bootstrap.rank(),
@@ -354,6 +344,16 @@ public final class Initializer {
         handlers.size(),
         puts,
         proxy);
+  }
+
+  /** Returns what makes the connections that are made later; null where there are none. */
+  private RuntimeConnections later(Membership members, VerifiedConnections verified, boolean puts) {
+    List<PeerInfo> peers = members.peers();
+    boolean mayLack = puts && LatePeers.exist(request.settings(), peers);
+    return verified.late().isEmpty() && !mayLack
+        ? null
+        : new RuntimeConnections(
+            request.name(), peers, members.points(), verified, List.copyOf(transports), bootstrap);
   }
 
   private VerifiedConnections verified(TransportRoutes choice, Ranks ranks) {
