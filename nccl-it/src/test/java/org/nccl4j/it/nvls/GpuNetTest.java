@@ -156,6 +156,19 @@ class GpuNetTest {
     assertEquals(0, ran.count("cuMemHostRegister_v2"), "slots are in the GPU");
   }
 
+  /** Neighbours, which are ranks 1 to 3, have more channels than other pairs. */
+  @ParameterizedTest
+  @CsvSource({"9 1 2 10 3, '16, 32, 32, 16, 32'", "1 9 2 10 11, '32, 16, 32, 16, 16'"})
+  void endsWithOtherNumbersOfChannelsKeepTheirSlots(String peers, String channels)
+      throws Exception {
+    Map<String, String> settings =
+        Map.of("NCCL_IBVERBS_LIB", FakeVerbsLibrary.path(), "NET_CHANNELS", "77");
+    Ran ran = program.run(settings, MixedSlots.class, peers.split(" "));
+    assertContains(ran, "kept all of [%s] channels".formatted(channels));
+    assertEquals(0, ran.count("cuMemHostRegister_v2"), "slots are in the GPU");
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
   /** As many as there can be; the fake cards' list of calls has no room for all flushes. */
   @Test
   void cardsCarryHalfOfAllChannels() throws Exception {

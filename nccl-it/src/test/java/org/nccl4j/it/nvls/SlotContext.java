@@ -44,6 +44,18 @@ record SlotContext(
     return names == null ? List.of() : List.of(names.split(","));
   }
 
+  /** As the program's environment says. */
+  @Override
+  public int netChannels() {
+    String channels = System.getenv("NET_CHANNELS");
+    return channels == null ? 0 : Integer.parseInt(channels);
+  }
+
+  @Override
+  public boolean isNeighbour(int peer) {
+    return peer <= 3;
+  }
+
   @Override
   public Optional<NetEgress> egressTo(int peer) {
     return Optional.ofNullable(egress.get(peer));

@@ -1,5 +1,7 @@
 package org.nccl4j.transport.net.memory;
 
+import java.util.List;
+import java.util.Optional;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.memory.RdmaMemory;
@@ -15,7 +17,9 @@ import org.nccl4j.device.shm.OwnedFd;
  *   ... words of end 0, of end 1, ...        | slot 0 of end 0, of end 1, ... slot 1 of end 0, ...
  * </pre>
  *
- * <p>Each end maps all of it at addresses of its own and looks at its place alone.
+ * <p>Each end maps all of it at addresses of its own and looks at its place alone. All ends of a
+ * pool use as many bytes of a slot: one with more channels would reach into the next end's place,
+ * so it has a pool of others like it.
  */
 final class GdrSlotPool implements AutoCloseable {
   private static final long PAGE = 4096;
@@ -35,16 +39,34 @@ final class GdrSlotPool implements AutoCloseable {
    * @throws org.nccl4j.device.CudaException if the driver does not give the memory
    */
   GdrSlotPool(CudaDevice device, ConnectionLayout layout, long used, boolean shared) {
-    this.layout = layout;
-    step = step(used);
-    places = places(layout, used);
-    memory =
+    this(
         shared
             ? RdmaMemory.createShared(device.gpu(), words(layout), slots(layout))
-            : RdmaMemory.create(device.gpu(), words(layout), slots(layout));
+            : RdmaMemory.create(device.gpu(), words(layout), slots(layout)),
+        layout,
+        used);
     if (shared) {
       tryToShare();
     }
+  }
+
+  /**
+   * The places in some memory.
+   *
+   * @param memory null where none is mapped
+   */
+  GdrSlotPool(RdmaMemory memory, ConnectionLayout layout, long used) {
+    this.memory = memory;
+    this.layout = layout;
+    step = step(used);
+    places = places(layout, used);
+  }
+
+  /** Returns a pool with room for another end that uses so many bytes of a slot. */
+  static Optional<GdrSlotPool> withRoom(List<GdrSlotPool> pools, long used) {
+    return pools.stream()
+        .filter(pool -> pool.step == step(used) && pool.taken < pool.places)
+        .findFirst();
   }
 
   /** A driver that does not export it is found out before anybody counts on it. */
@@ -77,20 +99,20 @@ final class GdrSlotPool implements AutoCloseable {
     return (int) Math.max(1, Math.min(words(layout), layout.simpleSlotBytes()) / step(used));
   }
 
-  /** True if no end finds room any more. */
-  boolean isFull() {
-    return taken == places;
-  }
-
   /**
    * Room for another end.
    *
    * @throws org.nccl4j.device.CudaException if the driver does not map it; no room is taken then
    */
   Place take() {
-    Place place = new Place(memory.map(), taken * step - words(layout), taken * step);
-    taken++;
-    return place;
+    RdmaMemory.Range range = memory.map();
+    long slots = next();
+    return new Place(range, slots - words(layout), slots);
+  }
+
+  /** Takes the next place; returns where its first slot begins, from the boundary. */
+  long next() {
+    return taken++ * step;
   }
 
   /**

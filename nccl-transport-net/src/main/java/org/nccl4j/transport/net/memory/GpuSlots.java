@@ -138,12 +138,13 @@ public final class GpuSlots implements AutoCloseable {
 
   private GdrSlotPool bank(ConnectionLayout layout, long used, boolean shared) {
     List<GdrSlotPool> those = shared ? sharedBanks : banks;
-    GdrSlotPool last = those.isEmpty() ? null : those.get(those.size() - 1);
-    if (last == null || last.isFull()) {
-      last = new GdrSlotPool(gpu, layout, used, shared);
-      those.add(last);
-    }
-    return last;
+    return GdrSlotPool.withRoom(those, used)
+        .orElseGet(
+            () -> {
+              GdrSlotPool another = new GdrSlotPool(gpu, layout, used, shared);
+              those.add(another);
+              return another;
+            });
   }
 
   /** A card does not take the memory, or there is none: pinned memory from now on. */
