@@ -67,6 +67,15 @@ public interface TransportContext extends NetContext {
   }
 
   /**
+   * True if another rank's GPU has as many nearest devices as this rank's, with the same speeds in
+   * the same order, according to the machines' topology. Then both ends of a connection assign its
+   * channels to devices alike. The same on both ranks; false if unknown.
+   */
+  default boolean hasNetsLike(int peer) {
+    return false;
+  }
+
+  /**
    * True if collectives need the channels of all NICs between this rank and another: rings, trees
    * or the like lead from one to the other. Between other ranks fewer channels are enough. The same
    * on both ranks.

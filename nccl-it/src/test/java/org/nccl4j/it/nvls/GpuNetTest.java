@@ -169,6 +169,18 @@ class GpuNetTest {
     assertEquals(0, ran.warnings(), ran.output());
   }
 
+  /** Such as with a card that has trained lower: then the first one carries all, at both ends. */
+  @Test
+  void channelsTakeNoTurnsWhereTheOtherGpusCardsDiffer() throws Exception {
+    Map<String, String> settings =
+        Map.of(
+            "NCCL_IB_MERGE_NICS", "0", "NEAREST_NETS", "roce0:2,roce0:1", "OTHER_NETS_DIFFER", "1");
+    Ran ran = byCards(4, settings, "ports");
+    assertContains(ran, "queue pairs of ports: 0, ");
+    assertContains(ran, "by IB/roce0:2");
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
   /** As many as there can be; the fake cards' list of calls has no room for all flushes. */
   @Test
   void cardsCarryHalfOfAllChannels() throws Exception {

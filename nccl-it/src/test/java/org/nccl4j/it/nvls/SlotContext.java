@@ -57,6 +57,11 @@ record SlotContext(
   }
 
   @Override
+  public boolean hasNetsLike(int peer) {
+    return !"1".equals(System.getenv("OTHER_NETS_DIFFER"));
+  }
+
+  @Override
   public Optional<NetEgress> egressTo(int peer) {
     return Optional.ofNullable(egress.get(peer));
   }

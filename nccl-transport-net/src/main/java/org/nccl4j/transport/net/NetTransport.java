@@ -174,13 +174,18 @@ final class NetTransport implements PxnTransport {
 
   /**
    * The devices that channels take in turn. None where data go by a rail that is not this rank's:
-   * then the other rank sends by one device to each of this rank's, and likewise.
+   * then the other rank sends by one device to each of this rank's, and likewise. None either where
+   * the other GPU's cards are fewer, more or of other speeds, as where one has trained lower: the
+   * ends would assign channels differently, and data would cross rails, which need not be linked.
    */
   private List<Integer> takingTurns(Net net, PeerInfo peer) {
     Optional<NetEgress> egress = context.egressTo(peer.rank());
     boolean own = egress.isEmpty() || egress.get().rank() == context.rank();
     boolean single = slots == null || net.spreads();
-    return !own || single || NetChannelCount.of(context, peer.rank()) == 1
+    return !own
+            || single
+            || !context.hasNetsLike(peer.rank())
+            || NetChannelCount.of(context, peer.rank()) == 1
         ? List.of()
         : DeviceChoice.ofChannels(net.devices(), routes.ownDevices(peer), context.nearestNets());
   }

@@ -75,6 +75,11 @@ public record TransportContextImpl(
   }
 
   @Override
+  public boolean hasNetsLike(int peer) {
+    return distances.hasNetsLike(peer);
+  }
+
+  @Override
   public boolean isNeighbour(int peer) {
     return neighbours.contains(peer);
   }

@@ -2,11 +2,13 @@ package org.nccl4j.api.init.topology;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.nccl4j.api.plan.algorithm.ChannelBandwidth;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.cluster.CommTopology;
+import org.nccl4j.topo.connect.CommShape;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.system.NodeAttributes;
@@ -17,10 +19,11 @@ import org.nccl4j.topo.system.NodeAttributes;
  * @param routes of the machine
  * @param gpu the rank's
  * @param channels that use all of the machines' NICs; 0 on one machine, or where that is not known
+ * @param ranks on all machines
  */
-public record NetDistances(Routes routes, Node gpu, int channels) {
+public record NetDistances(Routes routes, Node gpu, int channels, CommShape ranks) {
   /** Distances of an unknown machine. */
-  public static final NetDistances UNKNOWN = new NetDistances(null, null, 0);
+  public static final NetDistances UNKNOWN = new NetDistances(null, null, 0, null);
 
   /** Returns the distances of a rank on one of the machines that were searched. */
   public static NetDistances of(Optional<CommTopology> topology, int rank) {
@@ -31,7 +34,8 @@ public record NetDistances(Routes routes, Node gpu, int channels) {
     Routes routes = node.graphs().routes();
     for (Node gpu : routes.machine().gpus()) {
       if (node.rank(gpu.gpu().rank()) == rank) {
-        return new NetDistances(routes, gpu, ChannelBandwidth.channels(topology.get()));
+        return new NetDistances(
+            routes, gpu, ChannelBandwidth.channels(topology.get()), topology.get().comm().shape());
       }
     }
     return UNKNOWN;
@@ -82,13 +86,26 @@ public record NetDistances(Routes routes, Node gpu, int channels) {
 
   /** Returns the names of the nearest cards, as InfiniBand cards and as interfaces are named. */
   public List<String> nearest() {
-    if (routes == null || routes.machine().nets().isEmpty()) {
-      return List.of();
-    }
-    return routes.locality().netsOf(gpu).stream()
-        .filter(net -> net.host() == gpu.host())
-        .flatMap(net -> names(net).stream())
-        .toList();
+    return routes == null
+        ? List.of()
+        : nearest(routes, gpu).flatMap(net -> names(net).stream()).toList();
+  }
+
+  private static Stream<Node> nearest(Routes routes, Node gpu) {
+    return routes.machine().nets().isEmpty()
+        ? Stream.of()
+        : routes.locality().netsOf(gpu).stream().filter(net -> net.host() == gpu.host());
+  }
+
+  /** Returns whether another rank's GPU has as many nearest cards, of the same speeds in order. */
+  public boolean hasNetsLike(int peer) {
+    return routes != null
+        && speeds(routes, gpu)
+            .equals(speeds(ranks.nodeOf(peer).graphs().routes(), ranks.gpuOf(peer)));
+  }
+
+  private static List<Float> speeds(Routes routes, Node gpu) {
+    return nearest(routes, gpu).map(net -> net.net().bandwidth()).toList();
   }
 
   /** Returns the names that networks may have for a card. */

@@ -11,6 +11,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.TopoSettings;
@@ -107,6 +109,51 @@ class NetDistancesTest {
     assertNo(of(0, 70, 1).directAccess(card("mlx5_0:1"), true), "NCCL_NET_GDR_READ=1");
     assertTrue(
         of(0, 70, 1, "NCCL_NET_GDR_READ", "1").directAccess(card("mlx5_0:1"), true).possible());
+  }
+
+  /** A machine with a GPU and cards of some Mbit/s. */
+  private static String machine(int... speeds) {
+    StringBuilder cards = new StringBuilder();
+    for (int card = 0; card < speeds.length; card++) {
+      cards.append(
+          """
+          <pci busid="0000:0%1$d:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">
+          <nic><net name="mlx5_%1$d" dev="%1$d" speed="%2$d" port="1" guid="0x%1$d" gdr="1"/></nic>
+          </pci>
+          """
+              .formatted(card, speeds[card]));
+    }
+    return MACHINE.formatted(
+        """
+        <pci busid="0000:a0:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+        <pci busid="0000:a1:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+        <gpu dev="0" sm="90" rank="0" gdr="1"/></pci>
+        """,
+        cards + "</pci>");
+  }
+
+  /** Ranks 0 to 2, one a machine: rank 2's machine has other cards, or a slower one. */
+  @ParameterizedTest
+  @CsvSource({"100000, 200000, false", "200000, 0, false", "200000, 200000, true"})
+  void ranksKnowWhoseCardsAreLikeTheirs(int first, int second, boolean alike) {
+    int[] last = second == 0 ? new int[] {first} : new int[] {first, second};
+    List<CommTopology.Host> hosts = new ArrayList<>();
+    for (String text :
+        List.of(machine(200_000, 200_000), machine(200_000, 200_000), machine(last))) {
+      hosts.add(
+          new CommTopology.Host(TopologyXml.parseSystem("test", text), new int[] {hosts.size()}));
+    }
+    CommTopology topology =
+        CommTopology.of(
+            hosts, new ClusterOptions(TopoSettings.parse(Map.of()), PeerStatus.ALLOWED, false));
+    for (int rank = 0; rank < 3; rank++) {
+      NetDistances distances = NetDistances.of(Optional.of(topology), rank);
+      for (int peer = 0; peer < 3; peer++) {
+        boolean expected = alike || (rank == 2) == (peer == 2);
+        assertEquals(expected, distances.hasNetsLike(peer), rank + " and " + peer);
+      }
+    }
+    assertFalse(NetDistances.UNKNOWN.hasNetsLike(1));
   }
 
   @Test
