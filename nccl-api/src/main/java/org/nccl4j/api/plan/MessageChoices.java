@@ -197,9 +197,15 @@ public final class MessageChoices {
     if (lineBytes < 0 || ranks.kind() == Device.Kind.HOST) {
       return bytes <= costs.smallSendBytes(operation);
     }
-    int most = fewer(ctas.channels(messages(operation)), ranks.fewestChannels());
+    int links = fewer(ranks.fewestChannels(), carriedChannels());
+    int most = fewer(ctas.channels(messages(operation)), links);
     int channels = CudaDevice.lineChannels(bytes, most == 0 ? ConnectionLayout.CHANNELS : most);
     return costs.smallSendBytes(operation) >= 0 && bytes <= channels * lineBytes;
+  }
+
+  /** Channels of every connection that proxies carry; 0 if they carry none. */
+  private int carriedChannels() {
+    return ranks.spread().carried() ? ranks.spread().pairChannels() : 0;
   }
 
   /** Most bytes of a send in LL128; few blocks carry less in it than in Simple. */

@@ -14,6 +14,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
+import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.plan.algorithm.Topologies;
 import org.nccl4j.api.plan.algorithm.TunerHook;
 import org.nccl4j.api.settings.AlgorithmFilter;
@@ -22,6 +23,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -221,7 +223,23 @@ class P2pPlannerTest {
     assertEquals((384 << 10) / 3, mostInLl(choices(nvlink, -1), Operation.ALL_TO_ALL));
   }
 
-  /** NCCL_P2P_LL_THRESHOLD is of each channel. */
+  /** Two hosts; neighbours have all channels, other pairs so many. */
+  private static CommunicatorProfile overNetwork(int pairChannels) {
+    return new CommunicatorProfile(
+        2,
+        Device.Kind.CUDA,
+        "NVIDIA H200",
+        false,
+        false,
+        new RankPlacement(2, 1, /* carried= */ true, 32, /* lines= */ true)
+            .withPairChannels(pairChannels),
+        Optional.empty(),
+        Optional.empty(),
+        /* cores= */ 8,
+        BlockRoom.UNLIMITED);
+  }
+
+  /** NCCL_P2P_LL_THRESHOLD is of each channel, of which connections over a network have few. */
   @Test
   void theUsersThresholdIsOfEachChannel() {
     CommunicatorProfile nvlink =
@@ -230,6 +248,11 @@ class P2pPlannerTest {
     assertEquals(0, mostInLl(choices(nvlink, 0), Operation.SEND));
     assertEquals(1024, mostInLl(choices(nvlink, 1024), Operation.SEND), "one channel up to 2 KiB");
     assertEquals(5 * 16384, mostInLl(choices(pcie(2), 16384), Operation.SEND));
+    for (int channels : new int[] {2, 32}) {
+      CommunicatorProfile apart = overNetwork(channels);
+      assertEquals(channels * 4096, mostInLl(choices(apart, 4096), Operation.SEND));
+      assertEquals(channels * 4096, mostInLl(choices(apart, 4096), Operation.ALL_TO_ALL));
+    }
     String text = choices(pcie(2), 16384).explain(Operation.SEND);
     assertTrue(text.contains("16384 bytes of each channel (NCCL_P2P_LL_THRESHOLD)"), text);
   }
