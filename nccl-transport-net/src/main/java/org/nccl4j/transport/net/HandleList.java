@@ -95,8 +95,10 @@ final class HandleList {
           ErrorId.SETTINGS_DIFFER,
           "rank %d carries %d channels of a connection over the network, this rank %d"
               .formatted(peer, handles.size(), channels),
-          "give all ranks the same NCCL_NCHANNELS_PER_NET_PEER, and run the same version of nccl4j"
-              + " on all of them");
+          "give all ranks the same NCCL_NCHANNELS_PER_NET_PEER, and the same NCCL_ALGO,"
+              + " NCCL_PAT_ENABLE, NCCL_NVLS_ENABLE, NCCL4J_NVLS_MODE and NCCL_RUNTIME_CONNECT,"
+              + " which decide between which ranks more channels are of use; and run the same"
+              + " version of nccl4j on all of them");
     }
     return handles;
   }

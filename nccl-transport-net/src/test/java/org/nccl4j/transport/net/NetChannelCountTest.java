@@ -187,6 +187,24 @@ class NetChannelCountTest {
     }
   }
 
+  /** Ranks choose by them which of them are neighbours, before they compare their settings. */
+  @Test
+  void otherNumbersOfChannelsNameTheSettingsThatDecide() {
+    byte[] joined = HandleList.join(List.of(new byte[] {1}, new byte[] {1}));
+    InvalidUsageException refused =
+        assertThrows(InvalidUsageException.class, () -> HandleList.split(joined, 3, 4));
+    for (String name :
+        List.of(
+            "NCCL_NCHANNELS_PER_NET_PEER",
+            "NCCL_ALGO",
+            "NCCL_PAT_ENABLE",
+            "NCCL_NVLS_ENABLE",
+            "NCCL4J_NVLS_MODE",
+            "NCCL_RUNTIME_CONNECT")) {
+      assertTrue(refused.getMessage().contains(name), refused::getMessage);
+    }
+  }
+
   /** Such as a plug-in's with keys of their own. */
   @Test
   void handlesWithNothingInCommonAreRefusedWithTheRemedy() {
