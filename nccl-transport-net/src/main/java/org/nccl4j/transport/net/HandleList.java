@@ -12,13 +12,15 @@ import org.nccl4j.device.InvalidUsageException;
 
 /**
  * A network's handles for the channels of one connection, one after the other. Those of one
- * listening rank are mostly alike, and a connector has room for few whole ones. So a handle is its
- * length; the number of bytes at its beginning that are those of the handle before, and of bytes at
- * its end, likewise (a byte each); and the bytes between.
+ * listening rank and device are mostly alike, and a connector has room for few whole ones. So a
+ * handle is how many handles before it the most similar one is (0: none is); its length; the number
+ * of bytes at its beginning that are those of that handle, and of bytes at its end, likewise (a
+ * byte each); and the bytes between. The one just before is not enough: channels take turns with a
+ * GPU's devices.
  */
 final class HandleList {
   private static final byte[] NONE = {};
-  private static final int HEADER_BYTES = 3;
+  private static final int HEADER_BYTES = 4;
 
   private HandleList() {}
 
@@ -29,19 +31,41 @@ final class HandleList {
    */
   static byte[] join(List<byte[]> handles) {
     ByteBuffer out = ByteBuffer.allocate(Connector.HANDLE_BYTES);
-    byte[] before = NONE;
     for (int number = 0; number < handles.size(); number++) {
       byte[] handle = handles.get(number);
+      int back = mostSimilar(handles, number);
+      byte[] before = before(handles, number, back);
       int alike = alikeAtBeginning(before, handle);
       int end = alikeAtEnd(before, handle, alike);
       int between = handle.length - alike - end;
       if (out.remaining() < HEADER_BYTES + between) {
         throw tooMany(handles.size(), number);
       }
-      out.put((byte) handle.length).put((byte) alike).put((byte) end).put(handle, alike, between);
-      before = handle;
+      out.put((byte) back).put((byte) handle.length).put((byte) alike).put((byte) end);
+      out.put(handle, alike, between);
     }
     return Arrays.copyOf(out.array(), out.position());
+  }
+
+  /** Returns how many handles before another the one is of which the most bytes are the same. */
+  private static int mostSimilar(List<byte[]> handles, int number) {
+    byte[] handle = handles.get(number);
+    int most = 0;
+    int found = 0;
+    for (int back = 1; back <= number; back++) {
+      byte[] before = handles.get(number - back);
+      int alike = alikeAtBeginning(before, handle);
+      int both = alike + alikeAtEnd(before, handle, alike);
+      if (both > most) {
+        most = both;
+        found = back;
+      }
+    }
+    return found;
+  }
+
+  private static byte[] before(List<byte[]> handles, int number, int back) {
+    return back == 0 ? NONE : handles.get(number - back);
   }
 
   private static int alikeAtBeginning(byte[] before, byte[] handle) {
@@ -78,10 +102,12 @@ final class HandleList {
     List<byte[]> handles = new ArrayList<>();
     try {
       ByteBuffer in = ByteBuffer.wrap(joined);
-      byte[] before = NONE;
       while (in.hasRemaining()) {
-        before = next(in, before);
-        handles.add(before);
+        int back = in.get() & 0xff;
+        if (back > handles.size()) {
+          throw new BufferUnderflowException();
+        }
+        handles.add(next(in, before(handles, handles.size(), back)));
       }
     } catch (BufferUnderflowException e) {
       throw new InvalidUsageException(

@@ -187,6 +187,25 @@ class NetChannelCountTest {
     }
   }
 
+  /** Channels take turns with three devices, whose addresses have nothing in common. */
+  @Test
+  void handlesOfSeveralDevicesInTurnHaveRoom() {
+    Random random = new Random(10);
+    byte[][] devices = new byte[3][NetListener.HANDLE_BYTES];
+    for (byte[] device : devices) {
+      random.nextBytes(device);
+    }
+    List<byte[]> handles = new ArrayList<>();
+    for (int channel = 0; channel < NetChannelCount.MOST; channel++) {
+      byte[] handle = devices[channel % devices.length].clone();
+      byte[] own = new byte[36];
+      random.nextBytes(own);
+      System.arraycopy(own, 0, handle, 10, own.length);
+      handles.add(handle);
+    }
+    assertJoined(handles);
+  }
+
   /** Ranks choose by them which of them are neighbours, before they compare their settings. */
   @Test
   void otherNumbersOfChannelsNameTheSettingsThatDecide() {
@@ -227,7 +246,17 @@ class NetChannelCountTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"05", "0500", "050000", "03 01 00 01 02", "02 00 00 01 02 02 02 01"})
+  @ValueSource(
+      strings = {
+        "00",
+        "0005",
+        "000500",
+        "00050000",
+        "00 03 01 00 01 02",
+        "00 02 00 00 01 02 01 02 02 01",
+        "01 00 00 00",
+        "00 02 00 00 01 02 02 02 02 00"
+      })
   void bytesThatAreNoListAreRefused(String hex) {
     byte[] bytes = HexFormat.of().parseHex(hex.replace(" ", ""));
     InvalidUsageException refused =
