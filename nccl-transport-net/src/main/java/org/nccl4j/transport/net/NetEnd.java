@@ -112,7 +112,7 @@ public abstract class NetEnd implements NetConnector {
     this.lines =
         gpu && which == OPERATIONS ? LineMark.of(card.net().carriesNotes()) : LineMark.NONE;
     this.channels = channels;
-    this.memory = card.memory(reads, channels).orElseGet(this::hostMemory);
+    this.memory = card.memory(reads, channels, lines).orElseGet(this::hostMemory);
   }
 
   /** The channels of this rank's own connections with a peer. */

@@ -9,6 +9,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.transport.net.memory.EndMemory;
 import org.nccl4j.transport.net.memory.GpuBuffers;
 import org.nccl4j.transport.net.memory.GpuSlots;
+import org.nccl4j.transport.net.memory.LineMark;
 
 /**
  * The path of a rank's ends to the network. Channels take turns with the devices, by their speeds.
@@ -72,9 +73,12 @@ record NicChoice(
    * Memory of the GPU for an end; empty where it has to be the host's.
    *
    * @param reads whether the card is to read it
+   * @param lines mark of messages in LL
    */
-  Optional<EndMemory> memory(boolean reads, int channels) {
-    return slots == null || onHost ? Optional.empty() : slots.end(cards(), reads, shared, channels);
+  Optional<EndMemory> memory(boolean reads, int channels, LineMark lines) {
+    return slots == null || onHost
+        ? Optional.empty()
+        : slots.end(cards(), reads, shared, channels, lines);
   }
 
   /**

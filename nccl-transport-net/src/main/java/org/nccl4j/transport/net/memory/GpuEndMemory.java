@@ -20,6 +20,7 @@ import org.nccl4j.device.shm.OwnedFd;
 public final class GpuEndMemory implements EndMemory {
   private final ConnectionLayout layout;
   private final int channels;
+  private final LineMark lines;
   private final List<NetDevice.Pointers> ways;
   private final GdrSlotPool bank;
   private final GdrSlotPool.Place place;
@@ -32,12 +33,18 @@ public final class GpuEndMemory implements EndMemory {
    * Creates an end's memory in a bank of slots.
    *
    * @param channels that are carried
+   * @param lines mark of messages in LL that the other end may look for; this one carries none
    * @param ways how the card may be told of the memory, best first
    */
   GpuEndMemory(
-      GdrSlotPool bank, ConnectionLayout layout, int channels, List<NetDevice.Pointers> ways) {
+      GdrSlotPool bank,
+      ConnectionLayout layout,
+      int channels,
+      LineMark lines,
+      List<NetDevice.Pointers> ways) {
     this.layout = layout;
     this.channels = channels;
+    this.lines = lines;
     this.ways = ways;
     this.bank = bank;
     place = bank.take();
@@ -90,7 +97,7 @@ public final class GpuEndMemory implements EndMemory {
         memories,
         offsets,
         part,
-        CallNotes.GPU);
+        lines.mostPadded(layout));
   }
 
   /** All slots at once, by the first way that works. */

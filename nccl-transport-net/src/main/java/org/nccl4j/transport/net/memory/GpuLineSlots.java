@@ -79,14 +79,8 @@ final class GpuLineSlots {
     return SIGNATURE_BYTES + (data + HALF - 1) / HALF * HALF;
   }
 
-  /** True if a message of a step in Simple has to be longer than the step. */
-  @HotPath
-  boolean pads(int bytes) {
-    return mark == LineMark.SIZE && LineMark.isOfLines(bytes, most());
-  }
-
   /** Most bytes of packed lines. */
-  private int most() {
+  static int most(ConnectionLayout layout) {
     return SIGNATURE_BYTES + part(layout) / LINE * HALF;
   }
 
@@ -94,7 +88,7 @@ final class GpuLineSlots {
   @HotPath
   boolean hold(int note, int messageBytes) {
     return mark == LineMark.SIZE
-        ? LineMark.isOfLines(messageBytes, most())
+        ? LineMark.isOfLines(messageBytes, most(layout))
         : note == CallNotes.LINES;
   }
 

@@ -118,9 +118,10 @@ public final class GpuSlots implements AutoCloseable {
    * Memory for an end; empty where pinned memory of the host has to do.
    *
    * @param shared whether it is for another rank's kernels
+   * @param lines mark of messages in LL, which an end in host memory may look for
    */
   public Optional<EndMemory> end(
-      List<NetDevice> cards, boolean reads, boolean shared, int channels) {
+      List<NetDevice> cards, boolean reads, boolean shared, int channels, LineMark lines) {
     GpuDirectChoice choice = choice(cards, reads);
     if (!choice.possible()) {
       return Optional.empty();
@@ -129,7 +130,7 @@ public final class GpuSlots implements AutoCloseable {
     long used = (long) channels * (layout.simpleSlotBytes() / ConnectionLayout.CHANNELS);
     try {
       return Optional.of(
-          new GpuEndMemory(bank(layout, used, shared), layout, channels, choice.ways()));
+          new GpuEndMemory(bank(layout, used, shared), layout, channels, lines, choice.ways()));
     } catch (NcclException e) {
       giveUp(cards, reads, e);
       return Optional.empty();

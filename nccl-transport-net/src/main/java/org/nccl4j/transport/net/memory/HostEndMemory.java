@@ -172,7 +172,8 @@ public final class HostEndMemory implements EndMemory {
         offsets,
         part(),
         whole ? CallNotes.HOST : CallNotes.GPU,
-        carriesLines() ? new GpuLineSlots(layout, view(data(layout, host)), number, lines) : null);
+        carriesLines() ? new GpuLineSlots(layout, view(data(layout, host)), number, lines) : null,
+        lines.mostPadded(layout));
   }
 
   private static ByteBuffer view(DeviceMemory memory) {

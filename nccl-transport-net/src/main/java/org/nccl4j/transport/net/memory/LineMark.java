@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.memory;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /** The mark of messages of a GPU's channel that hold the packed lines of a step in LL. */
 public enum LineMark {
@@ -13,7 +14,8 @@ public enum LineMark {
   /**
    * By its size, over a network without notes: one byte more than the packed lines, whose size is a
    * multiple of 8. A step in Simple that has such a size by chance is sent with a byte of its slot
-   * behind it. Kernels know the sizes of what they receive.
+   * behind it, wherever that slot is: the receiver may carry LL where the sender does not. Kernels
+   * know the sizes of what they receive.
    */
   SIZE;
 
@@ -22,6 +24,11 @@ public enum LineMark {
   /** The mark of networks with and without notes. */
   public static LineMark of(boolean notes) {
     return notes ? NOTE : SIZE;
+  }
+
+  /** Most bytes of a step in Simple that could be taken for packed lines; 0 if none could. */
+  public int mostPadded(ConnectionLayout layout) {
+    return this == SIZE ? GpuLineSlots.most(layout) + 1 : 0;
   }
 
   /** True if a step in Simple of so many bytes may come in a longer message. */

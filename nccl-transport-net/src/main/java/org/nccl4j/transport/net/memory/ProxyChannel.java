@@ -25,7 +25,14 @@ public final class ProxyChannel implements AutoCloseable {
   /** Null where LL is not carried. */
   private final GpuLineSlots lines;
 
-  /** A channel that carries Simple alone. */
+  /** Most bytes of a step in Simple that is padded; 0 if none is. */
+  private final int mostPadded;
+
+  /**
+   * A channel of a GPU that carries Simple alone.
+   *
+   * @param mostPadded as below
+   */
   public ProxyChannel(
       int number,
       ByteBuffer data,
@@ -33,8 +40,8 @@ public final class ProxyChannel implements AutoCloseable {
       NetMemory[] memories,
       long[] offsets,
       int slotBytes,
-      CallNotes notes) {
-    this(number, data, credit, memories, offsets, slotBytes, notes, null);
+      int mostPadded) {
+    this(number, data, credit, memories, offsets, slotBytes, CallNotes.GPU, null, mostPadded);
   }
 
   /**
@@ -47,6 +54,7 @@ public final class ProxyChannel implements AutoCloseable {
    * @param slotBytes of the part
    * @param notes how its kernel says of which call a step is
    * @param lines its LL slots; null where LL is not carried
+   * @param mostPadded most bytes of a step in Simple that is padded ({@link LineMark#mostPadded})
    */
   ProxyChannel(
       int number,
@@ -56,7 +64,8 @@ public final class ProxyChannel implements AutoCloseable {
       long[] offsets,
       int slotBytes,
       CallNotes notes,
-      GpuLineSlots lines) {
+      GpuLineSlots lines,
+      int mostPadded) {
     this.number = number;
     this.word = ConnectionLayout.word(number);
     this.data = data;
@@ -66,6 +75,7 @@ public final class ProxyChannel implements AutoCloseable {
     this.slotBytes = slotBytes;
     this.notes = notes;
     this.lines = lines;
+    this.mostPadded = mostPadded;
   }
 
   /** The data side, at its beginning. */
@@ -143,7 +153,7 @@ public final class ProxyChannel implements AutoCloseable {
    */
   @HotPath
   public boolean pads(int bytes) {
-    return lines != null && lines.pads(bytes);
+    return bytes <= mostPadded && LineMark.isOfLines(bytes, mostPadded - 1);
   }
 
   /** Stores the lines of a step whose message has come, before the kernel is told of the step. */
@@ -176,10 +186,10 @@ public final class ProxyChannel implements AutoCloseable {
   @HotPath
   public int size(long step) {
     int size = sizeWord(step);
-    if (lines != null) {
-      return (size & ConnectionLayout.LINES) != 0 ? lines.bytes(size) : padded(size);
+    if (lines != null && (size & ConnectionLayout.LINES) != 0) {
+      return lines.bytes(size);
     }
-    return size < 0 ? ~size : size; // a step that is exposed has the complement
+    return size < 0 ? ~size : padded(size); // a step that is exposed has the complement
   }
 
   /** Bytes of the message of so many bytes in Simple from a slot. */

@@ -26,7 +26,6 @@ import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.transport.net.NetEnd;
 import org.nccl4j.transport.net.ib.GpuMemory;
-import org.nccl4j.transport.net.memory.CallNotes;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
@@ -115,7 +114,7 @@ class GdrFlushTest {
       offsets[slot] = (long) slot * PART;
     }
     ProxyChannel channel =
-        new ProxyChannel(0, data, credit, memories, offsets, PART, CallNotes.GPU);
+        new ProxyChannel(0, data, credit, memories, offsets, PART, /* mostPadded= */ 0);
     EndpointNames ranks = new EndpointNames(0, 1);
     Optional<Consumer<Profiler.ProxyStep>> profiler =
         Optional.of(step -> told.add(step.state() + " " + step.number() + " of " + step.bytes()));

@@ -291,6 +291,34 @@ class ProxyLinesTest {
     assertEquals(1, sizedChannel.tail());
   }
 
+  /**
+   * The slots of a sender with GPUDirect carry no LL, but the receiver's in the host's memory do.
+   */
+  @ParameterizedTest
+  @CsvSource({"9, 10", "16, 16", "265, 266", "273, 273"})
+  void sendersWithoutLinesPadForReceiversWithThem(int bytes, int sent) {
+    NetMemory[] memories = new NetMemory[ConnectionLayout.STEPS];
+    long[] offsets = new long[ConnectionLayout.STEPS];
+    for (int slot = 0; slot < offsets.length; slot++) {
+      memories[slot] = network.register(memory.connection().data());
+      offsets[slot] = LAYOUT.simple(slot);
+    }
+    ProxyChannel direct =
+        new ProxyChannel(
+            0, data, credit, memories, offsets, 1024, LineMark.SIZE.mostPadded(LAYOUT));
+    SendProxy proxy = new SendProxy(network, direct, RANKS, events(true));
+    fillSimple(0, bytes);
+    assertEquals(1, proxy.doWork());
+    assertEquals(sent, messages.get(0).bytes);
+    RecvProxy receiving =
+        new RecvProxy(network, sizedChannel, RANKS, /* polled= */ true, events(false));
+    receiving.doWork();
+    messages.get(1).come(sent, 0);
+    receiving.doWork();
+    assertEquals(0, sizedData.getLong((int) LAYOUT.ll(0)), "no lines");
+    assertEquals(1, sizedChannel.tail());
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 2, 32})
   void theSizeSaysThatAMessageHoldsLines(int lines) {
