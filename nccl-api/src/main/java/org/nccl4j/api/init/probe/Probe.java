@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.Deque;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -193,17 +194,23 @@ final class Probe {
             .count();
   }
 
-  /** True if the time of a cell follows from those of two smaller ones, of which one took long. */
+  /**
+   * True if the time of a cell follows from those of two smaller ones: the largest took long, and
+   * no less than the one before. A disturbed time of a small one says nothing of the bandwidth.
+   */
   private static boolean follows(
       ProbeCell cell, Map<ProbeCell, Double> known, Map<ProbeCell, Double> times) {
     List<Double> smaller =
         Stream.of(known, times)
             .flatMap(some -> some.entrySet().stream())
             .filter(other -> other.getKey().isSmaller(cell))
+            .sorted(Comparator.comparing(other -> other.getKey().bytes()))
             .map(Map.Entry::getValue)
             .toList();
+    int last = smaller.size() - 1;
     return smaller.size() >= LEAST_POINTS
-        && smaller.stream().anyMatch(micros -> micros > LONG_MICROS);
+        && smaller.get(last) > LONG_MICROS
+        && smaller.get(last) >= smaller.get(last - 1);
   }
 
   /**

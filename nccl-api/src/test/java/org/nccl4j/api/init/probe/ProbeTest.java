@@ -250,6 +250,16 @@ class ProbeTest {
     assertFalse(result.isWorthContinuing());
   }
 
+  /** A rank that is interrupted in the first measurement of a line, say. */
+  @Test
+  void oneDisturbedTimeLeavesOutNoLargerSizes() throws Exception {
+    rank(cell -> cell.bytes() <= 1 << 10 ? 800 : 20 + cell.bytes() / 100e3);
+    rank(5, 1);
+    Probe.Result result = run().get(0);
+    assertEquals(0, result.leftOut());
+    assertEquals(result.cells(), result.times().size());
+  }
+
   @Test
   void theShortestBudgetCounts() throws Exception {
     rank(5, 40 * MILLISECOND, Duration.ofSeconds(60));
