@@ -18,7 +18,7 @@ import org.nccl4j.topo.cluster.CommTopology;
  */
 record ProbeKey(String model, int nRanks, String conditions) {
   /** Counts changes of what a probe measures. */
-  private static final int FORMAT = 3;
+  private static final int FORMAT = 4;
 
   private static final String UNFINISHED = ", unfinished";
   private static final Path MODULE = Path.of("/sys/module/nvidia/version");

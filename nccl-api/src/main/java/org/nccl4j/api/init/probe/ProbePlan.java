@@ -13,8 +13,10 @@ import org.nccl4j.operation.Protocol;
  * The cells that a probe measures: first the smaller sizes of all operations, the most important
  * operations first; then larger ones, which take longer. An algorithm is measured at the sizes
  * between which its time is nearly linear, and where it competes with others: lines at small sizes,
- * copy engines at large ones. Trees, and rings in lines, are measured only where there is no
- * one-shot: ranks that reach each other have direct algorithms for small data.
+ * copy engines at large ones. Two of the smaller sizes tell the bandwidth of slots, so that lines
+ * do not win at large sizes before larger ones are measured. Trees, and rings in lines, are
+ * measured only where there is no one-shot: ranks that reach each other have direct algorithms for
+ * small data.
  */
 final class ProbePlan {
   /** Bytes of the largest cell. */
@@ -25,7 +27,7 @@ final class ProbePlan {
 
   private static final long[] LL = {1 << 10, 64 << 10, 512 << 10};
   private static final long[] LL128 = {1 << 10, 128 << 10, 1 << 20, 8 << 20};
-  private static final long[] SIMPLE = {1 << 20, 8 << 20, MOST_BYTES};
+  private static final long[] SIMPLE = {128 << 10, 1 << 20, 8 << 20, MOST_BYTES};
   private static final long[] WINDOWS = {32 << 10, 512 << 10, 8 << 20, MOST_BYTES};
   private static final long[] COPIES = {8 << 20, MOST_BYTES};
   private static final long[] MESSAGES = {1 << 10, 64 << 10, 1 << 20, 8 << 20, MOST_BYTES};

@@ -3,18 +3,27 @@ package org.nccl4j.api.init.probe;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.api.plan.algorithm.TunedTable;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Writes measured cells as a table of {@code ./nccl tune}. Between two sizes a table's time is
  * interpolated linearly. Beyond the largest size a table continues at that size's bandwidth, which
  * would count the latency twice; so the probe adds a point on the line through the last two. An
  * algorithm with one point is left out.
+ *
+ * <p>Before a probe is complete, an algorithm that was not measured yet has a prediction, which may
+ * be too high. So lines (LL and LL128), which a table would continue to large sizes, count only
+ * once Simple over connections is measured beside them.
  */
 final class ProbeTable {
   /** The name in messages and explanations. */
@@ -45,7 +54,36 @@ final class ProbeTable {
     return new TunedTable(NAME, model, List.copyOf(lines));
   }
 
-  /** The table of an unfinished one, as far as it goes. */
+  /** The table of an unfinished one, as far as it goes; empty if nothing in it counts yet. */
+  static Optional<TunedTable> soFar(TunedTable unfinished) {
+    TunedTable all = whole(unfinished);
+    Set<String> measured = new HashSet<>();
+    for (String line : all.lines()) {
+      String[] words = line.split(" ");
+      if (isInSlots(words)) {
+        measured.add(words[1]);
+      }
+    }
+    List<String> lines = new ArrayList<>();
+    for (String line : all.lines()) {
+      String[] words = line.split(" ");
+      if (words[3].equals(Protocol.SIMPLE.label()) || measured.contains(words[1])) {
+        lines.add(line);
+      }
+    }
+    return lines.isEmpty()
+        ? Optional.empty()
+        : Optional.of(new TunedTable(NAME, unfinished.device(), List.copyOf(lines)));
+  }
+
+  /** True for a line of Simple over connections. */
+  private static boolean isInSlots(String[] words) {
+    return words[3].equals(Protocol.SIMPLE.label())
+        && (words[2].equals(Algorithm.PAIRWISE.label())
+            || Algorithm.overConnections().stream().anyMatch(a -> a.label().equals(words[2])));
+  }
+
+  /** The table of a complete one. */
   static TunedTable whole(TunedTable unfinished) {
     List<String> lines = new ArrayList<>();
     for (String line : unfinished.lines()) {

@@ -146,8 +146,7 @@ public final class Probing {
     Optional<TunedTable> unfinished = cache.find(of.unfinished(), info);
     return failed
         ? unfinished
-            .map(ProbeTable::whole)
-            .filter(table -> !table.lines().isEmpty())
+            .flatMap(ProbeTable::soFar)
             .map(table -> text(of, table))
             .orElse(NO)
         : unfinished.map(table -> UNFINISHED + "\n" + text(of, table)).orElse("");
@@ -160,7 +159,7 @@ public final class Probing {
   /** The result that rank 0 has shared, as far as it goes. */
   public static Optional<TunedTable> result(String shared) {
     Optional<TunedTable> parsed = parsed(shared);
-    return (isUnfinished(shared) ? parsed.map(ProbeTable::whole) : parsed).map(TunedTable::ofProbe);
+    return (isUnfinished(shared) ? parsed.flatMap(ProbeTable::soFar) : parsed).map(TunedTable::ofProbe);
   }
 
   private static Optional<TunedTable> parsed(String shared) {
@@ -228,7 +227,14 @@ public final class Probing {
       key.ifPresent(of -> keep(of, times, result));
       info.tell("TUNING", () -> told(result, all));
     }
-    return Optional.of(ProbeTable.whole(times).ofProbe());
+    return counting(times, result).map(TunedTable::ofProbe);
+  }
+
+  /** The times that count; empty without any. */
+  private static Optional<TunedTable> counting(TunedTable times, Probe.Result result) {
+    return result.isComplete()
+        ? Optional.of(ProbeTable.whole(times)).filter(table -> !table.lines().isEmpty())
+        : ProbeTable.soFar(times);
   }
 
   private static Map<ProbeCell, Double> earlier(String shared, int nRanks, List<ProbeCell> cells) {
@@ -242,13 +248,14 @@ public final class Probing {
    * next creation.
    */
   private void keep(ProbeKey of, TunedTable times, Probe.Result result) {
+    Optional<TunedTable> counting = counting(times, result);
     if (result.isDisturbed()) {
-      cache.keepHere(of, ProbeTable.whole(times));
-    } else if (result.isWorthContinuing()) {
-      cache.keep(of.unfinished(), times, info);
-    } else {
-      cache.keep(of, ProbeTable.whole(times), info);
+      counting.ifPresent(table -> cache.keepHere(of, table));
+    } else if (counting.isPresent() && !result.isWorthContinuing()) {
+      cache.keep(of, counting.get(), info);
       cache.forget(of.unfinished(), info);
+    } else if (!times.lines().isEmpty()) {
+      cache.keep(of.unfinished(), times, info);
     }
   }
 

@@ -102,7 +102,7 @@ class KeptCopyTimesTest {
     another(key).keep(TIMES);
     assertEquals(KEPT, another(key("6.1.0", "17.0.1+12")).find());
     assertEquals(
-        "# probe 3 of 2 AMD EPYC 9R14 (family 25, model 17), kernel 6.1.0, Java 17.0.1+12, nccl4j,"
+        "# probe 4 of 2 AMD EPYC 9R14 (family 25, model 17), kernel 6.1.0, Java 17.0.1+12, nccl4j,"
             + " to be measured again",
         Files.readAllLines(file(key)).get(0).replaceAll(" nccl4j [^,]*", " nccl4j"));
   }
