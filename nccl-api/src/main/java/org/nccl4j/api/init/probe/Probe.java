@@ -52,6 +52,18 @@ final class Probe {
     Map<ProbeCell, Double> among(List<ProbeCell> cells);
   }
 
+  /** The use of a probe's times. */
+  enum Use {
+    /** They are kept for all processes, which measure no more. */
+    FINAL,
+    /** The next creation adds to them. */
+    NEXT_CREATION,
+    /** This process measures no more, and the next one adds to them. */
+    NEXT_PROCESS,
+    /** They are used by this process alone, and the next one begins anew. */
+    THIS_PROCESS
+  }
+
   /**
    * The result of all ranks.
    *
@@ -95,6 +107,24 @@ final class Probe {
     boolean isWorthContinuing() {
       int missing = cells - leftOut - known.size();
       return !isComplete() && (known.isEmpty() || CONTINUED * times.size() >= missing);
+    }
+
+    /**
+     * The use of the times.
+     *
+     * @param wholeBudget whether the probe had the time that it has unless a setting shortens it
+     */
+    Use use(boolean wholeBudget) {
+      if (isDisturbed()) {
+        return Use.THIS_PROCESS;
+      }
+      if (isComplete()) {
+        return Use.FINAL;
+      }
+      if (isWorthContinuing()) {
+        return Use.NEXT_CREATION;
+      }
+      return wholeBudget && !times.isEmpty() ? Use.FINAL : Use.NEXT_PROCESS;
     }
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.api.init.probe;
 
 import java.lang.System.Logger;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -13,6 +14,7 @@ import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
@@ -145,10 +147,7 @@ public final class Probing {
     }
     Optional<TunedTable> unfinished = cache.find(of.unfinished(), info);
     return failed
-        ? unfinished
-            .flatMap(ProbeTable::soFar)
-            .map(table -> text(of, table))
-            .orElse(NO)
+        ? unfinished.flatMap(ProbeTable::soFar).map(table -> text(of, table)).orElse(NO)
         : unfinished.map(table -> UNFINISHED + "\n" + text(of, table)).orElse("");
   }
 
@@ -159,7 +158,8 @@ public final class Probing {
   /** The result that rank 0 has shared, as far as it goes. */
   public static Optional<TunedTable> result(String shared) {
     Optional<TunedTable> parsed = parsed(shared);
-    return (isUnfinished(shared) ? parsed.flatMap(ProbeTable::soFar) : parsed).map(TunedTable::ofProbe);
+    return (isUnfinished(shared) ? parsed.flatMap(ProbeTable::soFar) : parsed)
+        .map(TunedTable::ofProbe);
   }
 
   private static Optional<TunedTable> parsed(String shared) {
@@ -245,18 +245,25 @@ public final class Probing {
 
   /**
    * Times of busy GPUs count for this process alone. What a probe had no time for is left to the
-   * next creation.
+   * next creation, or to the next process if this one measures hardly more.
    */
   private void keep(ProbeKey of, TunedTable times, Probe.Result result) {
+    Probe.Use use = use(result);
     Optional<TunedTable> counting = counting(times, result);
-    if (result.isDisturbed()) {
-      counting.ifPresent(table -> cache.keepHere(of, table));
-    } else if (counting.isPresent() && !result.isWorthContinuing()) {
+    if (use == Probe.Use.FINAL && counting.isPresent()) {
       cache.keep(of, counting.get(), info);
       cache.forget(of.unfinished(), info);
-    } else if (!times.lines().isEmpty()) {
+    } else if (use != Probe.Use.THIS_PROCESS && !times.lines().isEmpty()) {
       cache.keep(of.unfinished(), times, info);
     }
+    if (use == Probe.Use.THIS_PROCESS || use == Probe.Use.NEXT_PROCESS) {
+      counting.ifPresent(table -> cache.keepHere(of, table));
+    }
+  }
+
+  private Probe.Use use(Probe.Result result) {
+    Setting<Duration> budget = PlanSettings.NCCL4J_PROBE_TIME;
+    return result.use(request.settings().get(budget).compareTo(budget.defaultValue()) >= 0);
   }
 
   private String told(Probe.Result result, boolean windows) {
@@ -280,12 +287,17 @@ public final class Probing {
       return "not kept, since two measurements of the same differ by a factor of %.1f: the GPUs are busy with other work, and the next process measures again"
           .formatted(result.spread());
     }
-    boolean continues = result.isWorthContinuing();
+    String next =
+        switch (use(result)) {
+          case NEXT_CREATION -> ", and the next creation measures the others";
+          case NEXT_PROCESS -> ", and the next process measures others";
+          default -> "";
+        };
     return "kept in "
-        + key.flatMap(of -> cache.file(continues ? of.unfinished() : of))
+        + key.flatMap(of -> cache.file(next.isEmpty() ? of : of.unfinished()))
             .map(Object::toString)
             .orElse("this process alone")
-        + (continues ? ", and the next creation measures the others" : "");
+        + next;
   }
 
   private void failed(Probe.Result result) {

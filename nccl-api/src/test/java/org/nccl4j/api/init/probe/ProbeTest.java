@@ -202,6 +202,7 @@ class ProbeTest {
     Probe.Result result = run().get(0);
     assertTrue(result.isComplete());
     assertFalse(result.isWorthContinuing());
+    assertEquals(Probe.Use.FINAL, result.use(/* wholeBudget= */ false));
     assertEquals(result.cells(), result.times().size() + result.leftOut());
     assertTrue(result.leftOut() > 0);
     assertTrue(result.times().keySet().stream().allMatch(cell -> cell.bytes() <= 8 << 20));
@@ -248,6 +249,23 @@ class ProbeTest {
     Probe.Result result = run().get(0);
     assertFalse(result.isComplete());
     assertFalse(result.isWorthContinuing());
+    assertTrue(result.times().size() > 0);
+    assertEquals(Probe.Use.FINAL, result.use(/* wholeBudget= */ true));
+    assertEquals(Probe.Use.NEXT_PROCESS, result.use(/* wholeBudget= */ false));
+  }
+
+  /** On a machine that was busy for a while, such as with the begin of a job. */
+  @Test
+  void aProbeThatMeasuresNothingMoreLeavesTheRestToTheNextProcess() throws Exception {
+    rank(5, 10 * MILLISECOND);
+    rank(6, 10 * MILLISECOND);
+    earlier = run().get(0).all();
+    benches.forEach(bench -> bench.now = 0);
+    budgets.replaceAll(budget -> Duration.ZERO);
+    Probe.Result result = run().get(0);
+    assertEquals(Map.of(), result.times());
+    assertEquals(earlier, result.all());
+    assertEquals(Probe.Use.NEXT_PROCESS, result.use(/* wholeBudget= */ true));
   }
 
   /** A rank that is interrupted in the first measurement of a line, say. */
