@@ -4,13 +4,16 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import org.nccl4j.device.HotPath;
 
 /**
  * The ways of copying that connections of the host device have measured to be the fastest, by kind
  * of copy and class of sizes. Later connections begin with them, and so do later processes of the
- * machine, for which a store keeps them. Any thread.
+ * machine, for which a store keeps them. A store may hang, so a short-lived thread calls it. Any
+ * thread.
  */
 public final class CopyWays {
   /** The least bytes of each class of sizes. */
@@ -18,6 +21,9 @@ public final class CopyWays {
 
   /** The least time between two writes while communicators exist. */
   static final long KEEP_NANOS = 60_000_000_000L;
+
+  /** A process that ends after its last close may have this time for the write. */
+  private static final long WAIT_NANOS = 200_000_000;
 
   private static final CopyWays OF_PROCESS = new CopyWays();
 
@@ -30,17 +36,39 @@ public final class CopyWays {
   /** Null before the first communicator, and where nothing is kept. */
   private volatile Store store;
 
-  /** True once the store was asked; guarded by this object. */
-  private boolean asked;
+  /** Runs the store's calls, one at a time. */
+  private final Executor worker;
 
-  /** The lines that the store has; guarded by this object. */
+  /** True once the store was asked; written by the worker. */
+  private volatile boolean asked;
+
+  /** The lines that the store has; guarded by this object, as all below. */
   private List<String> stored = List.of();
 
-  /** The time of the last write; guarded by this object. */
+  /** The time of the last call of the store. */
   private long keptNanos;
+
+  /** True while the store is called. */
+  private boolean works;
+
+  /** True if a communicator was closed meanwhile. */
+  private boolean again;
+
+  /** True if a close has waited in vain for the calls that go on. */
+  private boolean hangs;
 
   /** Ways that are not known. */
   public CopyWays() {
+    this(body -> DaemonThread.of(body, "nccl4j-copy-ways").start());
+  }
+
+  /**
+   * Ways that are not known.
+   *
+   * @param worker runs the store's calls
+   */
+  CopyWays(Executor worker) {
+    this.worker = worker;
     for (int w = 0; w < ways.length(); w++) {
       ways.set(w, UNKNOWN);
     }
@@ -70,7 +98,7 @@ public final class CopyWays {
     private static final Way[] ALL = values();
   }
 
-  /** Keeps the ways of a machine for later processes. Any thread. */
+  /** Keeps the ways of a machine for later processes. One thread at a time. */
   public interface Store {
     /** The lines that an earlier process has kept; empty if there are none for this machine. */
     List<String> find();
@@ -110,40 +138,117 @@ public final class CopyWays {
 
   /**
    * Asks the store once, and has it keep what has changed, at most once a minute. Called repeatedly
-   * while there are communicators, by a thread that runs none of their kernels.
+   * while there are communicators; does not wait for the store.
    */
-  public synchronized void look(long nowNanos) {
-    if (store == null) {
-      return;
+  public void look(long nowNanos) {
+    synchronized (this) {
+      boolean due = !asked || nowNanos - keptNanos >= KEEP_NANOS;
+      if (store == null || works || !due) {
+        return;
+      }
+      keptNanos = nowNanos;
+      works = true;
     }
-    if (!asked) {
-      asked = true;
-      keptNanos = nowNanos;
-      know(store.find());
-    } else if (nowNanos - keptNanos >= KEEP_NANOS) {
-      keptNanos = nowNanos;
-      keep();
+    run(asked);
+  }
+
+  /**
+   * Has the store keep what has changed; a communicator is closed. Waits for the store a short time
+   * at most, and not at all where an earlier close has waited in vain.
+   */
+  public void keep() {
+    boolean begins;
+    synchronized (this) {
+      if (store == null || lines().equals(stored)) {
+        return;
+      }
+      again = works;
+      begins = !works;
+      works = true;
+    }
+    if (begins) {
+      run(/* keeps= */ true);
+    }
+    await();
+  }
+
+  private void run(boolean keeps) {
+    try {
+      worker.execute(() -> work(keeps));
+    } catch (OutOfMemoryError e) {
+      isDone(); // the system has no room for a thread: a later look tries again
     }
   }
 
-  /** Has the store keep what has changed; a communicator is closed. */
-  public synchronized void keep() {
-    List<String> lines = lines();
-    if (store != null && !lines.equals(stored)) {
+  /** The store's calls, which may hang, as the folder of a server that does not answer. */
+  private void work(boolean keeps) {
+    boolean ended = false;
+    try {
       if (!asked) {
         asked = true;
         know(store.find());
-        lines = lines();
       }
-      if (!lines.equals(stored)) {
-        stored = lines;
-        store.keep(lines);
+      boolean now = keeps;
+      do {
+        List<String> lines = now ? changed() : List.of();
+        if (!lines.isEmpty()) {
+          store.keep(lines);
+        }
+        now = true;
+      } while (goesOn());
+      ended = true;
+    } finally {
+      if (!ended) {
+        isDone();
       }
+    }
+  }
+
+  /** The lines that the store does not have, which it has from now on; empty for none. */
+  private synchronized List<String> changed() {
+    List<String> lines = lines();
+    if (lines.equals(stored)) {
+      return List.of();
+    }
+    stored = lines;
+    return lines;
+  }
+
+  /** True if a communicator was closed meanwhile; else the calls have ended. */
+  private synchronized boolean goesOn() {
+    boolean more = again;
+    if (more) {
+      again = false;
+    } else {
+      isDone();
+    }
+    return more;
+  }
+
+  private synchronized void isDone() {
+    works = false;
+    hangs = false;
+    again = false;
+    notifyAll();
+  }
+
+  /** Waits until the store's calls have ended. An interruption ends it, and is kept. */
+  private synchronized void await() {
+    long end = System.nanoTime() + WAIT_NANOS;
+    long left = WAIT_NANOS;
+    try {
+      while (works && !hangs && left > 0) {
+        TimeUnit.NANOSECONDS.timedWait(this, left);
+        left = end - System.nanoTime();
+      }
+      hangs = works;
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
     }
   }
 
   /** Takes ways that were kept, where none is known yet. Lines that have none are left out. */
-  private void know(List<String> lines) {
+  private synchronized void know(List<String> lines) {
     CopyWays kept = new CopyWays();
     lines.forEach(kept::read);
     stored = kept.lines();

@@ -1,11 +1,15 @@
 package org.nccl4j.device.support;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.support.CopyWays.Kind;
 import org.nccl4j.device.support.CopyWays.Way;
 
@@ -35,7 +39,7 @@ class CopyWaysTest {
   private final Kept store = new Kept();
 
   private CopyWays process() {
-    CopyWays ways = new CopyWays();
+    CopyWays ways = new CopyWays(Runnable::run);
     ways.keepIn(store);
     return ways;
   }
@@ -86,6 +90,55 @@ class CopyWaysTest {
     ways.keep();
     assertEquals(
         List.of("slots 2048:library 32768:streaming", "leaving 8192:library"), store.lines);
+  }
+
+  /** A store in the folder of a server that answers late. */
+  private static final class Late implements CopyWays.Store {
+    final CountDownLatch answer = new CountDownLatch(1);
+    final CountDownLatch kept = new CountDownLatch(1);
+    volatile List<String> lines = List.of();
+
+    @Override
+    public List<String> find() {
+      await(answer);
+      return LINES;
+    }
+
+    @Override
+    public void keep(List<String> its) {
+      await(answer);
+      lines = its;
+      kept.countDown();
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      assertTrue(latch.await(5, TimeUnit.MINUTES));
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Neither the thread that looks at all communicators nor a close waits for it. */
+  @Test
+  @Timeout(value = 4, unit = TimeUnit.MINUTES)
+  void aStoreThatHangsStopsNobody() {
+    Late late = new Late();
+    CopyWays ways = new CopyWays();
+    ways.keepIn(late);
+    ways.look(0);
+    ways.look(CopyWays.KEEP_NANOS);
+    ways.choose(Kind.SLOTS, 0, Way.LIBRARY);
+    ways.keep();
+    ways.choose(Kind.KEPT, 0, Way.JVM);
+    ways.keep();
+    assertEquals(1, late.answer.getCount());
+    late.answer.countDown();
+    await(late.kept);
+    assertEquals(
+        List.of("slots 2048:library 32768:streaming", "kept 2048:jvm", "leaving 8192:library"),
+        late.lines);
   }
 
   @Test
