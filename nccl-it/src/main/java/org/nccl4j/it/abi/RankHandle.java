@@ -21,6 +21,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.operation.Operation;
 
 /** An ncclComm_t: one rank's communicator, perhaps still being created. Any thread. */
@@ -518,16 +519,18 @@ final class RankHandle {
     }
     making.join();
     Communicator closed = made;
+    CloseAll all = new CloseAll(); // a device that is lost fails the first step
     if (abort) {
-      closed.close(ABORT_PATIENCE);
-      endWaits(closed);
+      all.take(() -> closed.close(ABORT_PATIENCE));
+      all.take(() -> endWaits(closed));
     } else {
-      closed.close();
+      all.take(closed::close);
     }
     DeviceStream own = hostStream;
     if (own != null) {
-      own.close();
+      all.take(own::close);
     }
+    all.end();
   }
 
   /**

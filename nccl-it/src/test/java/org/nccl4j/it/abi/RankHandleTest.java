@@ -1,12 +1,15 @@
 package org.nccl4j.it.abi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -19,6 +22,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 
 class RankHandleTest {
@@ -92,6 +96,34 @@ class RankHandleTest {
     NcclException use = assertThrows(NcclException.class, () -> made.split(0, 0));
     assertEquals(ErrorId.CLOSED, use.id());
     handle.close(/* abort= */ false);
+  }
+
+  /** On a device that is lost, say: the first step of the close fails. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aCloseThatFailsFreesTheHandlesStream(boolean abort) {
+    Communicator made = Communicator.initAll(List.of(Devices.host())).get(0);
+    Config config = new Config(/* blocking= */ true, CommunicatorConfig.defaults());
+    RankHandle handle =
+        RankHandle.of(Place.of(Devices.host()), config, CompletableFuture.completedFuture(made));
+    handle.making().join();
+    DeviceStream stream = handle.stream(0);
+    Logger calls = Logger.getLogger("org.nccl4j.CALL");
+    calls.setLevel(Level.FINE);
+    calls.setFilter(
+        line -> {
+          if (line.getMessage().endsWith("calls close")) {
+            throw new IllegalStateException("no room for a line");
+          }
+          return false;
+        });
+    try {
+      assertThrows(IllegalStateException.class, () -> handle.close(abort));
+    } finally {
+      calls.setFilter(null);
+      calls.setLevel(null);
+    }
+    assertFalse(Leases.of(stream).isOpen());
   }
 
   /** A size_t above the greatest signed number, a product of 2^63, and one past 64 bits. */
