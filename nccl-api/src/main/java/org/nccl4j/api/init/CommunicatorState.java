@@ -578,9 +578,12 @@ public final class CommunicatorState {
     return idleness.await(patience);
   }
 
-  /** Waits until the operations before {@link #finish} have ended; throws the first failure. */
+  /**
+   * Waits until the operations before {@link #finish} have ended, or close has; throws the first
+   * failure. An operation that does not end even after close is close's failure.
+   */
   public void awaitFinish() {
-    boolean idle = awaitIdle(operationTimeout().plusSeconds(1));
+    boolean idle = idleness.awaitUnless(() -> left, operationTimeout().plusSeconds(1));
     NcclException failure = failure();
     if (failure != null) {
       throw failure.again();

@@ -1,6 +1,7 @@
 package org.nccl4j.api.init;
 
 import java.time.Duration;
+import java.util.function.BooleanSupplier;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.ErrorId;
@@ -31,9 +32,17 @@ final class QuiesceWait {
 
   /** Waits until there are none; whether that is so within the time. */
   boolean await(Duration patience) {
+    return awaitUnless(() -> false, patience);
+  }
+
+  /** Waits until there are none or a condition holds; whether one of them is so within the time. */
+  boolean awaitUnless(BooleanSupplier over, Duration patience) {
     Engine engine = state.engine();
     return Patience.until(
-        () -> state.isSuspended() || engine.kernels().isIdle() && engine.resources().isIdle(),
+        () ->
+            over.getAsBoolean()
+                || state.isSuspended()
+                || engine.kernels().isIdle() && engine.resources().isIdle(),
         patience);
   }
 

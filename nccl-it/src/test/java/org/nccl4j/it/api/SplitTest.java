@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -24,6 +25,7 @@ import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -241,6 +243,37 @@ class SplitTest {
                 assertThrows(InvalidUsageException.class, () -> sum(comm, stream, 10, 1));
             assertTrue(e.getMessage().contains("after finish"), e.getMessage());
           });
+    }
+  }
+
+  /** The stream does not come to the operation: a function of the program runs before it. */
+  @Test
+  void finishEndsWithTheCommunicator() throws Exception {
+    CountDownLatch release = new CountDownLatch(1);
+    Ranks ranks =
+        new Ranks(2, CommunicatorConfig.defaults().withOperationTimeout(Duration.ofDays(1)));
+    try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+      Communicator comm = ranks.communicators.get(0);
+      DeviceStream stream = ranks.streams.get(0);
+      stream.launchHostFunction(() -> await(release));
+      comm.allReduce(data, data, 16, DataType.FLOAT32, RedOp.SUM, stream);
+      stream.isIdle();
+      CompletableFuture<Void> end = comm.finish();
+      comm.close(Duration.ofMillis(1));
+      ExecutionException e =
+          assertThrows(ExecutionException.class, () -> end.get(300, TimeUnit.SECONDS));
+      assertEquals(ErrorId.STILL_RUNNING, ((NcclException) e.getCause()).id());
+      release.countDown();
+      assertThrows(NcclException.class, stream::synchronize);
+    }
+    ranks.close();
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      assertTrue(latch.await(600, TimeUnit.SECONDS));
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
     }
   }
 
