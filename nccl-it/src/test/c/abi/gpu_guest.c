@@ -176,10 +176,7 @@ static void abort_inside(void) {
   destroy();
 }
 
-static volatile int finalizes;
-
 static void* finalize(void* unused) {
-  finalizes = 1;
   ncclCommFinalize(comms[0]);  // with success, or the error of the abort
   return unused;
 }
@@ -191,8 +188,9 @@ static void abort_while_finalized(void) {
   create();
   begin_operation();
   CHECK(!pthread_create(&thread, NULL, finalize, NULL));
-  while (!finalizes) usleep(1000);
-  usleep(100000);
+  time_t end = time(NULL) + PATIENCE_SECONDS;
+  while (state_of(comms[0]) != ncclInProgress && time(NULL) < end) usleep(1000);
+  CHECK(state_of(comms[0]) == ncclInProgress);
   OK(ncclCommAbort(comms[0]));
   CHECK(!pthread_join(thread, NULL));
   end_operation();
