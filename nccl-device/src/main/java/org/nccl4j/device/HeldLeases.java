@@ -1,8 +1,9 @@
 package org.nccl4j.device;
 
 import java.lang.ref.WeakReference;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
@@ -19,6 +20,9 @@ public final class HeldLeases {
   /** All of living holders. */
   private static final List<WeakReference<HeldLeases>> ALL = new CopyOnWriteArrayList<>();
 
+  /** Leases that were counted for holders and not ended yet. */
+  private static final Queue<Counted> COUNTED = new ConcurrentLinkedQueue<>();
+
   static {
     Leases.tell(
         new Leases.Holders() {
@@ -29,7 +33,7 @@ public final class HeldLeases {
 
           @Override
           public void look() {
-            HeldLeases.look();
+            endUnheld();
           }
         });
   }
@@ -38,13 +42,23 @@ public final class HeldLeases {
   private Leases second;
   private Leases third;
 
-  /** Leases that were counted for the holder; null for none. Guarded by this object. */
-  private volatile List<Leases> counted;
+  private final WeakReference<HeldLeases> self = new WeakReference<>(this);
+
+  /** Set when a lease was counted for the holder. */
+  private volatile boolean counted;
+
+  /** A lease that was counted for a holder, which its thread may have left since. */
+  private record Counted(WeakReference<HeldLeases> holder, Leases leases) {
+    boolean isHeld() {
+      HeldLeases its = holder.get();
+      return its != null && its.holds(leases);
+    }
+  }
 
   /** A holder of nothing. */
   public HeldLeases() {
     ALL.removeIf(other -> other.get() == null);
-    ALL.add(new WeakReference<>(this));
+    ALL.add(self);
   }
 
   /** Holds those of a memory and of a stream. Of the holder's thread, as the next two. */
@@ -66,7 +80,8 @@ public final class HeldLeases {
     first = null;
     second = null;
     third = null;
-    if (counted != null) {
+    if (counted) {
+      counted = false;
       endUnheld();
     }
   }
@@ -79,16 +94,7 @@ public final class HeldLeases {
         holder.count(closing);
       }
     }
-  }
-
-  /** Ends leases that holders no longer need. Called repeatedly while there are communicators. */
-  private static void look() {
-    for (WeakReference<HeldLeases> each : ALL) {
-      HeldLeases holder = each.get();
-      if (holder != null && holder.counted != null) {
-        holder.endUnheld();
-      }
-    }
+    endUnheld(); // also of closes after the last look
   }
 
   @SuppressWarnings("ReferenceEquality")
@@ -100,24 +106,16 @@ public final class HeldLeases {
     if (!leases.extend()) {
       return;
     }
-    synchronized (this) {
-      List<Leases> more = counted == null ? new ArrayList<>() : counted;
-      more.add(leases);
-      counted = more;
-    }
-    if (!holds(leases)) { // the holder may have released it before it could see the lease
-      endUnheld();
-    }
+    COUNTED.add(new Counted(self, leases));
+    counted = true;
   }
 
-  private void endUnheld() {
-    List<Leases> over = new ArrayList<>();
-    synchronized (this) {
-      if (counted != null) {
-        counted.removeIf(leases -> !holds(leases) && over.add(leases));
-        counted = counted.isEmpty() ? null : counted;
+  /** Ends leases that holders no longer need: released, or collected with their threads. */
+  private static void endUnheld() {
+    for (Counted each : COUNTED) {
+      if (!each.isHeld() && COUNTED.remove(each)) {
+        each.leases.end();
       }
     }
-    over.forEach(Leases::end); // frees: not under the lock
   }
 }

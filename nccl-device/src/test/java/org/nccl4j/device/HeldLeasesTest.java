@@ -4,11 +4,14 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.ref.WeakReference;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.support.Patience;
 
 @Timeout(600)
 class HeldLeasesTest {
@@ -87,6 +90,28 @@ class HeldLeasesTest {
       over += Leases.of(each).isOver() ? 1 : 0;
     }
     assertEquals(ROUNDS, over);
+  }
+
+  /** The thread of a group ends, and its holder is collected. */
+  @Test
+  void whatWasCountedForACollectedHolderIsFreed() {
+    DeviceMemory memory = device.allocate(8);
+    WeakReference<HeldLeases> holder = closeUnder(memory);
+    assertFalse(Leases.of(memory).isOver());
+    long end = System.nanoTime() + TimeUnit.MINUTES.toNanos(5);
+    while (holder.get() != null && System.nanoTime() < end) {
+      System.gc();
+      Patience.sleep(1_000_000);
+    }
+    Leases.logOverdue();
+    assertTrue(Leases.of(memory).isOver());
+  }
+
+  private WeakReference<HeldLeases> closeUnder(DeviceMemory memory) {
+    HeldLeases other = new HeldLeases();
+    other.hold(Leases.of(memory), Leases.of(stream));
+    memory.close();
+    return new WeakReference<>(other);
   }
 
   private static void meet(CyclicBarrier both) {

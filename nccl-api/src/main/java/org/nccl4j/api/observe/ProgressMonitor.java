@@ -299,7 +299,8 @@ public final class ProgressMonitor {
   }
 
   private static void run() {
-    while (true) {
+    boolean goesOn = true;
+    while (goesOn) {
       ALL.forEach(ProgressMonitor::lookWhateverHappens);
       lookAtProcess();
       SpanLogs.endOverdue(System.nanoTime());
@@ -307,10 +308,11 @@ public final class ProgressMonitor {
       synchronized (ProgressMonitor.class) {
         if (ALL.isEmpty()) {
           thread = null;
-          return;
+          goesOn = false;
         }
       }
     }
+    lookAtProcess(); // what was closed after the last look
   }
 
   /** An error of the log must not end the looks at communicators. */
