@@ -115,7 +115,7 @@ public final class ClusterChoices {
       int channels = topology.comm().nvlsChannels();
       if (!multicast
           || channels == 0
-          || fewest < NvlsSetup.FEWEST_RANKS
+          || fewest < NvlsSetup.fewestRanks(settings)
           || settings.get(Settings.NCCL_NVLS_ENABLE) == 0
           || settings.get(Settings.NCCL4J_NVLS_MODE).equals("off")) {
         return null;

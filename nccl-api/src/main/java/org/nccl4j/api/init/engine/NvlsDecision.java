@@ -47,7 +47,12 @@ record NvlsDecision(boolean wanted, String refusal) {
 
   /** The fewest ranks of a machine that may use NVLS, by the offer of one of them. */
   static int fewestRanks(Offer offer) {
-    return offer.form().isEmpty() ? Integer.MAX_VALUE : offer.wanted() ? 2 : FEWEST;
+    return offer.form().isEmpty() ? Integer.MAX_VALUE : fewestRanks(offer.wanted());
+  }
+
+  /** The fewest ranks of a machine that may use NVLS where there is a provider. */
+  static int fewestRanks(boolean wanted) {
+    return wanted ? 2 : FEWEST;
   }
 
   /**

@@ -38,9 +38,6 @@ import org.nccl4j.device.symmetric.ShareableMemory;
  * requested and not available.
  */
 public final class NvlsSetup implements AutoCloseable {
-  /** The fewest ranks on each machine with which NVLS is used unasked. */
-  public static final int FEWEST_RANKS = NvlsDecision.FEWEST;
-
   private static final Logger LOG = DebugLog.of("NVLS");
   private static final String SEPARATOR = "\t";
 
@@ -64,6 +61,11 @@ public final class NvlsSetup implements AutoCloseable {
   private NvlsSetup(InitRequest request, Bootstrap bootstrap) {
     this.request = request;
     this.bootstrap = bootstrap;
+  }
+
+  /** The fewest ranks of a machine that may use NVLS: fewer where the settings ask for it. */
+  public static int fewestRanks(Settings settings) {
+    return NvlsDecision.fewestRanks(NvlsDecision.absent(settings).wanted());
   }
 
   /** Returns the setup of a communicator without NVLS. */

@@ -151,6 +151,23 @@ class ClusterChoicesTest {
     }
   }
 
+  /** Two GPUs of a machine use the switch where a setting asks for it. */
+  @Test
+  void twoGpusUseTheSwitchIfASettingAsksForIt() {
+    Settings free = Settings.ofProcess(Map.of());
+    Settings asking = Settings.ofProcess(Map.of("NCCL_ALGO", "NVLS"));
+    for (Settings settings : List.of(free, asking)) {
+      Cluster cluster = cluster(settings, 1);
+      ClusterChoices.Members two =
+          new ClusterChoices.Members(
+              cluster.topology(),
+              List.of(List.of(0, 1)),
+              List.of(cluster.whole()),
+              /* multicast= */ true);
+      assertEquals(settings == asking, isOfSwitch(algorithm(settings, two)));
+    }
+  }
+
   private static boolean isOfSwitch(Algorithm algorithm) {
     return algorithm == Algorithm.NVLS || algorithm == Algorithm.NVLS_TREE;
   }
