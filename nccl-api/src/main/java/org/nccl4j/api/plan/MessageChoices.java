@@ -74,8 +74,21 @@ public final class MessageChoices {
     return ranks.spread().mostRanks() * part;
   }
 
-  private double predictPairwise(Operation operation, long bytes) {
-    Protocol protocol = protocol(operation, bytes);
+  /**
+   * Predicted microseconds of a way at another size than the one that it was chosen for.
+   *
+   * @param bytes of a part
+   */
+  public double microseconds(Operation operation, AlgorithmChoice way, long bytes) {
+    if (!hasRails(operation)) {
+      return predictPairwise(operation, way.protocol(), bytes);
+    }
+    Algorithm algorithm = way.algorithm() == Algorithm.RAILS ? Algorithm.RAILS : Algorithm.PAIRWISE;
+    return CostModel.predicted(
+        costs.microseconds(operation, algorithm, Protocol.SIMPLE, bytes * nRanks()));
+  }
+
+  private double predictPairwise(Operation operation, Protocol protocol, long bytes) {
     // A send is a step of a ring. An exchange with all ranks sends one message after the other.
     double step =
         costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks())
@@ -93,7 +106,9 @@ public final class MessageChoices {
     Algorithm without = isCopied(bytes) ? Algorithm.COPY_ENGINE : Algorithm.PAIRWISE;
     if (!hasRails(operation)) {
       return new AlgorithmChoice(
-          without, protocol(operation, bytes), predictPairwise(operation, bytes));
+          without,
+          protocol(operation, bytes),
+          predictPairwise(operation, protocol(operation, bytes), bytes));
     }
     AlgorithmChoice choice = selector.chooseExchange(operation, bytes * nRanks(), type);
     boolean byRails = choice.algorithm() == Algorithm.RAILS;

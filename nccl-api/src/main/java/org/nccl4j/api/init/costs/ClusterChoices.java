@@ -330,6 +330,6 @@ public final class ClusterChoices {
             way.algorithm(),
             way.protocol(),
             (long) TYPE.bytes() * operation.wholes(ranks.nRanks()))
-        : messages.choice(operation, TYPE.bytes(), TYPE).microseconds();
+        : messages.microseconds(operation, way, TYPE.bytes());
   }
 }

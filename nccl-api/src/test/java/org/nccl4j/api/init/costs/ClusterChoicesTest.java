@@ -30,6 +30,7 @@ import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.path.PeerStatus;
@@ -195,6 +196,21 @@ class ClusterChoicesTest {
         assertTrue(count < 1 << 24 || shared > 3.5 * alone, operation + ": " + shared);
       }
     }
+  }
+
+  /** Large sends go in slots, which begin later than the lines of small ones. */
+  @Test
+  void thePartWithoutBytesIsTheChosenWays() {
+    Settings free = Settings.ofProcess(Map.of());
+    Settings slots = Settings.ofProcess(Map.of("NCCL_P2P_LL_THRESHOLD", "0"));
+    List<Double> shared = new ArrayList<>();
+    for (Settings settings : List.of(free, slots)) {
+      ClusterChoices choices = ClusterChoices.of(settings, cluster(settings, 1), "", network(true));
+      ClusterChoices.Choice send = choices.choose(Operation.SEND, 1 << 24);
+      assertEquals(Protocol.SIMPLE, send.chosen().protocol());
+      shared.add(choices.microseconds(send, 4));
+    }
+    assertEquals(shared.get(1), shared.get(0));
   }
 
   /** Ranks on one GPU of each machine, and on machines with different numbers of ranks. */
