@@ -6,9 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -331,6 +333,7 @@ class QuantisedPlansTest {
   @Test
   void hostsOfGpusGoTheWayThatIsPredictedFaster() {
     QuantisedSums sums = amongHosts(device, Device.Kind.CUDA, "");
+    Set<String> ways = new HashSet<>();
     for (int count = 1000; count < 1 << 26; count *= 4) {
       String text = sums.explain(Operation.ALL_REDUCE, count, DataType.FLOAT32);
       assertTrue(text.contains("a third added"), text);
@@ -342,7 +345,9 @@ class QuantisedPlansTest {
               .toArray();
       String faster = times[1] < times[0] ? "hierarchically" : "the all-to-all";
       assertTrue(text.contains("chosen: " + faster), text);
+      ways.add(faster);
     }
+    assertEquals(Set.of("hierarchically", "the all-to-all"), ways);
     String named =
         amongHosts(device, Device.Kind.CUDA, "Hierarchical")
             .explain(Operation.ALL_REDUCE, 1000, DataType.FLOAT32);
