@@ -206,7 +206,8 @@ public final class RaggedExchange implements AutoCloseable {
   /**
    * True if a {@link #reduceScatter} by an operator of RedOp or by a function of the user is
    * kernels too: {@link #isCapturable()}, and maxReceived is at least maxCount times the number of
-   * ranks, so that the parts of all ranks have room in {@link #received}. The same on all ranks.
+   * ranks, so that the parts of all ranks have room in {@link #received}. False where the
+   * communicator's sums travel quantised. The same on all ranks.
    */
   public boolean isReduceScatterCapturable() {
     return delivery.combines(new RaggedReduction(DataType.FLOAT32, RedOp.SUM, null));
@@ -303,7 +304,9 @@ public final class RaggedExchange implements AutoCloseable {
    *     than the send buffer has, and for a part of more than maxReceived. For these a kernel fails
    *     the communicator; elsewhere nothing changes
    * @throws InvalidUsageException after close, in a group, and while the stream is captured unless
-   *     {@link #isReduceScatterCapturable}; on all ranks, for another type or operator
+   *     {@link #isReduceScatterCapturable}; on all ranks, for another type or operator. Where one
+   *     rank's call is kernels and another's is not, as of a pre-multiplied sum and a RedOp, both
+   *     end at their deadline
    */
   public void reduceScatter(
       DeviceMemory send, DeviceMemory counts, DataType type, RedOp op, DeviceStream stream) {
