@@ -97,7 +97,9 @@ static inline void copy_in(void* to, const void* from, size_t bytes, void* strea
   else CHECK(!driver.copy_in((uintptr_t)to, from, bytes, stream) && !driver.synchronize(stream));
 }
 
+// A copy to the host's memory that is not pinned may keep the driver from other threads' launches until the stream
+// has got there, so it begins when that has: a rank that waits for another of its process would wait for ever.
 static inline void copy_out(void* to, const void* from, size_t bytes, void* stream) {
   if (!driver.init) memcpy(to, from, bytes);
-  else CHECK(!driver.copy_out(to, (uintptr_t)from, bytes, stream) && !driver.synchronize(stream));
+  else CHECK(!driver.synchronize(stream) && !driver.copy_out(to, (uintptr_t)from, bytes, stream) && !driver.synchronize(stream));
 }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -376,9 +377,16 @@ class DirectGpuTest {
     }
   }
 
-  /** More ranks than a machine has: those of a rack, each with a block, so that all have room. */
+  /**
+   * More ranks than a machine has: those of a rack, each with a block, so that all have room. A GPU
+   * runs as many streams at the same time as it has queues.
+   */
   @Test
   void aRack() {
+    int queues = Integer.parseInt(System.getenv().getOrDefault("CUDA_DEVICE_MAX_CONNECTIONS", "8"));
+    assumeTrue(
+        queues * CudaDevices.probe().list().size() >= 40,
+        "needs 40 queues of GPUs, which have 8, or up to 32 by CUDA_DEVICE_MAX_CONNECTIONS");
     Random random = new Random(41);
     try (GpuRanks ranks = new GpuRanks(40, DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, MOST, 1L << 32)) {
