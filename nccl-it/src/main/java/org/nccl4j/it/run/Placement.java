@@ -113,7 +113,7 @@ public record Placement(List<String> hosts, List<String> launcher) {
       input.write(RemoteScript.of(program).getBytes(StandardCharsets.UTF_8));
       input.flush();
     } catch (IOException e) {
-      process.getOutputStream().close(); // it ends, and its status and output tell the reason
+      return process; // it has ended, and its status and output tell the reason
     }
     return process;
   }
