@@ -38,6 +38,7 @@ import org.nccl4j.api.window.LocalRegistration;
 import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -693,12 +694,24 @@ public final class CommunicatorState {
     return Duration.ofNanos(Math.max(0, end - System.nanoTime()));
   }
 
+  /** True if no copy into windows is under way, as on a device that is lost. */
+  private static boolean endWindows(Engine engine, CloseAll all) {
+    boolean ended = false;
+    try {
+      ended = engine.place().windows().end();
+    } catch (RuntimeException e) {
+      all.keep(e);
+      ended = e instanceof CudaException;
+    }
+    return ended;
+  }
+
   /** True if what belongs to this communicator is freed: nothing uses it any more. */
   private boolean end(Running what, boolean idle, CloseAll all) {
     Engine engine = what.engine;
     boolean ended = idle && failure() == null;
     all.take(() -> engine.launcher().hooks().settle(ended));
-    boolean free = idle && engine.place().windows().end();
+    boolean free = idle && endWindows(engine, all);
     boolean shares = engine.kernels() != engine.resources().kernels();
     engine.resources().works(members.id(), false);
     if (free) {
