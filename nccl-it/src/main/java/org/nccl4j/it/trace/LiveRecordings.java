@@ -210,10 +210,9 @@ final class LiveRecordings implements AutoCloseable {
     Map<Long, Future<Optional<String>>> answers = new LinkedHashMap<>();
     ExecutorService threads =
         Executors.newFixedThreadPool(Math.max(1, Math.min(pids.size(), MOST_ASKED)));
-    long deadline = System.nanoTime() + patience.toNanos();
     try {
       for (long pid : pids) {
-        answers.put(pid, threads.submit(() -> ask(pid, command.apply(pid), deadline)));
+        answers.put(pid, threads.submit(() -> ask(pid, command.apply(pid))));
       }
       Map<Long, String> refusals = new LinkedHashMap<>();
       for (Map.Entry<Long, Future<Optional<String>>> each : answers.entrySet()) {
@@ -235,12 +234,12 @@ final class LiveRecordings implements AutoCloseable {
   }
 
   /** Returns the reason why a process does not do what jcmd asks of it, if it does not. */
-  private Optional<String> ask(long pid, List<String> command, long deadline)
+  private Optional<String> ask(long pid, List<String> command)
       throws IOException, InterruptedException {
     List<String> words = new ArrayList<>(List.of(jcmd.toString(), Long.toString(pid)));
     words.addAll(command);
     try {
-      Tool.Answer answer = Tool.run(Duration.ofNanos(deadline - System.nanoTime()), words);
+      Tool.Answer answer = Tool.run(patience, words);
       boolean refused = answer.status() != 0 || answer.text().contains("Could not");
       return refused
           ? Optional.of(refusal(pid, command, reason(answer.text().strip())))
