@@ -679,7 +679,7 @@ class OperationDispatcherTest {
         List.of(20L, 20L), launched().plan().messages().stream().map(P2pWork::bytes).toList());
   }
 
-  /** What another thread closes between a call and the group's end is freed after the launch. */
+  /** A buffer closed by another thread before the group's end is freed after the launch. */
   @Test
   void aRepeatedGroupHoldsWhatAnotherThreadCloses() throws Exception {
     DeviceMemory from = device.allocate(64);

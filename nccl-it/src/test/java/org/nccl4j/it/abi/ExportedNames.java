@@ -38,7 +38,7 @@ final class ExportedNames {
     }
   }
 
-  /** What a library exports of NCCL's interface, with the twins for profilers. */
+  /** The names of NCCL's interface that a library exports, with the twins for profilers. */
   static SortedSet<String> ofNccl(Path library) throws IOException {
     return of(library).stream()
         .filter(name -> name.matches("p?nccl[A-Z].*"))

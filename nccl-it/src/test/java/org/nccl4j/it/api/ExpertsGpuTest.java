@@ -155,8 +155,8 @@ class ExpertsGpuTest {
   /** Processes that count as hosts of their own. */
   @Test
   void ranksInProcesses() throws Exception {
-    assumeTrue(Devices.cuda().list().size() >= ExpertRank.RANKS, "needs 2 GPUs");
-    ExpertRank.runAll(SEED, /* onGpus= */ true);
+    assumeTrue(Devices.cuda().list().size() >= 2, "needs 2 GPUs");
+    HostProcesses.run("ab", Device.Kind.CUDA, ExpertRank.class, SEED);
   }
 
   /** On two hosts of two ranks each, a relay forwards tokens. */

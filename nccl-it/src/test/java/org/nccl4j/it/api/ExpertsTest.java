@@ -24,6 +24,7 @@ import org.nccl4j.api.Group;
 import org.nccl4j.api.RaggedConfig;
 import org.nccl4j.api.ReceiveHook;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -92,7 +93,7 @@ class ExpertsTest {
 
   @Test
   void ranksInProcesses() throws Exception {
-    ExpertRank.runAll(SEED, /* onGpus= */ false);
+    HostProcesses.run("aa", Device.Kind.HOST, ExpertRank.class, SEED);
   }
 
   /** Before, the others waited for it until their deadline. */

@@ -22,11 +22,11 @@ import org.nccl4j.device.DeviceStream;
 public final class HostProcesses {
   private static final CommunicatorConfig CONFIG =
       CommunicatorConfig.defaults()
-          .withOperationTimeout(Duration.ofSeconds(120))
+          .withOperationTimeout(Duration.ofSeconds(60))
           .with("NCCL_SOCKET_IFNAME", "lo")
           .with("NCCL_MULTI_RANK_GPU_ENABLE", "1");
 
-  private static final int PATIENCE_SECONDS = 500;
+  private static final int PATIENCE_SECONDS = 300;
 
   private HostProcesses() {}
 

@@ -21,8 +21,8 @@ import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Group;
-import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
@@ -93,22 +93,7 @@ class QuantisedSumsTest {
 
   @Test
   void ranksInProcesses() throws Exception {
-    UniqueId id = UniqueId.create(ExpertRank.CONFIG);
-    List<Process> processes = new ArrayList<>();
-    try {
-      for (int rank = 0; rank < ExpertRank.RANKS; rank++) {
-        List<String> command = RankJvm.command();
-        command.addAll(List.of(QuantisedRank.class.getName(), Integer.toString(rank)));
-        command.addAll(List.of(id.toString(), Long.toString(SEED)));
-        processes.add(new ProcessBuilder(command).inheritIO().start());
-      }
-      for (Process process : processes) {
-        assertTrue(process.waitFor(300, TimeUnit.SECONDS), "a rank does not end");
-        assertEquals(0, process.exitValue(), "seed " + SEED);
-      }
-    } finally {
-      processes.forEach(Process::destroyForcibly);
-    }
+    HostProcesses.run("aa", Device.Kind.HOST, QuantisedRank.class, SEED);
   }
 
   /** All algorithms only move the codes, so they give the same bits. */

@@ -251,7 +251,7 @@ final class RunTest {
     assertTrue(err.toString().contains("name another command with --launcher"), err::toString);
   }
 
-  /** What this host has tells nothing of others. */
+  /** This host's memory tells nothing of others'. */
   @Test
   void theMemoryOfOtherHostsIsTheirOwn(@TempDir Path folder) throws IOException {
     Path launcher = folder.resolve("far");

@@ -50,20 +50,8 @@ final class CarriedSlots {
   /** Connects the two ranks, both ways. */
   private CarriedSlots(String network) {
     NetProvider provider = provider(network);
-    List<PeerInfo> peers = new ArrayList<>();
+    List<PeerInfo> peers = SlotContext.peers(2, provider);
     List<? extends Device> devices = Devices.cuda().list();
-    for (int rank = 0; rank < 2; rank++) {
-      peers.add(
-          new PeerInfo(
-              rank,
-              "host" + rank,
-              "",
-              "",
-              0,
-              Device.Kind.CUDA,
-              "gpu" + rank,
-              List.of(provider.name())));
-    }
     for (int rank = 0; rank < 2; rank++) {
       TransportContext context =
           new SlotContext(rank, peers, devices.get(rank), provider, Map.of());

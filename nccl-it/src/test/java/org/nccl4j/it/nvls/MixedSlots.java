@@ -29,19 +29,7 @@ final class MixedSlots {
   /** Arguments: the ranks from which it receives, in the order of their ends. */
   public static void main(String[] arguments) {
     NetProvider provider = new IbProvider();
-    List<PeerInfo> peers = new ArrayList<>();
-    for (int rank = 0; rank < RANKS; rank++) {
-      peers.add(
-          new PeerInfo(
-              rank,
-              "host" + rank,
-              "",
-              "",
-              0,
-              Device.Kind.CUDA,
-              "gpu" + rank,
-              List.of(provider.name())));
-    }
+    List<PeerInfo> peers = SlotContext.peers(RANKS, provider);
     Device device = Devices.cuda().list().get(0);
     TransportContext context = new SlotContext(0, peers, device, provider, Map.of());
     Transport transport = new NetTransportProvider().open(context);

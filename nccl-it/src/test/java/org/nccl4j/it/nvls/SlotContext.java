@@ -1,5 +1,6 @@
 package org.nccl4j.it.nvls;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -25,6 +26,24 @@ record SlotContext(
   @Override
   public ConnectionLayout layout() {
     return ((KernelDevice) device).connectionLayout(2);
+  }
+
+  /** Ranks on GPUs of as many hosts, which a network connects. */
+  static List<PeerInfo> peers(int ranks, NetProvider provider) {
+    List<PeerInfo> peers = new ArrayList<>();
+    for (int rank = 0; rank < ranks; rank++) {
+      peers.add(
+          new PeerInfo(
+              rank,
+              "host" + rank,
+              "",
+              "",
+              0,
+              Device.Kind.CUDA,
+              "gpu" + rank,
+              List.of(provider.name())));
+    }
+    return peers;
   }
 
   @Override

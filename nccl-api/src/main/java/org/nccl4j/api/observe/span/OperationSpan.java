@@ -49,6 +49,15 @@ public record OperationSpan(
 
   /** The same with bytes and a number, from a time on by {@link System#nanoTime}. */
   public OperationSpan with(long newBytes, long newNumber, long newBegin) {
+    return copy(newBytes, newNumber, newBegin, 0, 0);
+  }
+
+  /** The same operation at other times. */
+  OperationSpan at(long begin, long ready, long end) {
+    return copy(bytes, number, begin, ready, end);
+  }
+
+  private OperationSpan copy(long newBytes, long newNumber, long begin, long ready, long end) {
     return new OperationSpan(
         communicator,
         name,
@@ -59,24 +68,6 @@ public record OperationSpan(
         newBytes,
         root,
         newNumber,
-        every,
-        newBegin,
-        0,
-        0);
-  }
-
-  /** The same operation at other times. */
-  OperationSpan at(long begin, long ready, long end) {
-    return new OperationSpan(
-        communicator,
-        name,
-        rank,
-        row,
-        operation,
-        type,
-        bytes,
-        root,
-        number,
         every,
         begin,
         ready,

@@ -164,16 +164,7 @@ class CtaLimitsTest {
   void fewBlocksCarryWhatNetworksTake() {
     for (CommTopology topology :
         new CommTopology[] {null, TopologyCostModelTest.topology(2, 8, 90, 18)}) {
-      CommunicatorProfile facts =
-          new CommunicatorProfile(
-              16,
-              Device.Kind.CUDA,
-              "NVIDIA H100",
-              false,
-              false,
-              new RankPlacement(2, 8, true),
-              Optional.ofNullable(topology),
-              Optional.empty());
+      CommunicatorProfile facts = TopologyCostModelTest.ofTwoHosts(Optional.ofNullable(topology));
       CostModel base = facts.costs();
       CostModel few = new CtaLimits(1, 16, 64).costs(base, 16);
       for (Algorithm algorithm : base.overConnections(Operation.ALL_REDUCE)) {

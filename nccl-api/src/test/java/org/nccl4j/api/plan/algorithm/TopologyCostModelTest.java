@@ -129,19 +129,23 @@ class TopologyCostModelTest {
     }
   }
 
+  /** Two hosts of eight GPUs. */
+  static CommunicatorProfile ofTwoHosts(Optional<CommTopology> topology) {
+    return new CommunicatorProfile(
+        16,
+        Device.Kind.CUDA,
+        "NVIDIA H100",
+        false,
+        false,
+        new RankPlacement(2, 8, true),
+        topology,
+        Optional.empty());
+  }
+
   @Test
   void ringsAndTreesCostWhatTheTopologysModelSaysOverHostsToo() {
     CommTopology topology = topology(2, 8, 90, 18);
-    CommunicatorProfile facts =
-        new CommunicatorProfile(
-            16,
-            Device.Kind.CUDA,
-            "NVIDIA H100",
-            false,
-            false,
-            new RankPlacement(2, 8, true),
-            Optional.of(topology),
-            Optional.empty());
+    CommunicatorProfile facts = ofTwoHosts(Optional.of(topology));
     CostModel costs = facts.costs();
     for (long bytes = 8; bytes <= 1L << 32; bytes *= 8) {
       float time =
