@@ -128,7 +128,7 @@ final class IbListener implements NetListener, OpenConnections.Part {
                 rank,
                 watch,
                 () -> port.next(handle),
-                () -> port.forget(handle));
+                this::forget);
         receiver.connectPairs(link, sender);
         link.sendEnd(receiver.describe());
       }
@@ -179,8 +179,12 @@ final class IbListener implements NetListener, OpenConnections.Part {
       accepted.close();
     }
     if (!done || settings.failover().isZero()) {
-      port.forget(handle); // else its receiver may be dialled again
-      watch.wake(); // a watch that rests would keep the port open
+      forget(); // else its receiver may be dialled again
     }
+  }
+
+  private void forget() {
+    port.forget(handle);
+    watch.wake(); // a watch that rests would keep the port open
   }
 }

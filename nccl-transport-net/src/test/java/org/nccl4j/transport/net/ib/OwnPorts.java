@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -15,7 +16,7 @@ final class OwnPorts {
   private OwnPorts() {}
 
   /** True if this process listens on a port, at any address. */
-  static boolean isOpen(int port) throws IOException {
+  static boolean isOpen(int port) {
     String end = ":%04X".formatted(port);
     Set<String> inodes =
         Stream.concat(lines("tcp"), lines("tcp6"))
@@ -25,13 +26,19 @@ final class OwnPorts {
             .collect(Collectors.toSet());
     try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
       return descriptors.toList().stream().anyMatch(each -> inodes.contains(target(each)));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 
-  private static Stream<String> lines(String protocol) throws IOException {
+  private static Stream<String> lines(String protocol) {
     Path file = Path.of("/proc/self/net", protocol);
-    List<String> lines = Files.exists(file) ? Files.readAllLines(file) : List.of();
-    return lines.stream().skip(1); // the names of the fields
+    try {
+      List<String> lines = Files.exists(file) ? Files.readAllLines(file) : List.of();
+      return lines.stream().skip(1); // the names of the fields
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   private static String target(Path descriptor) {
