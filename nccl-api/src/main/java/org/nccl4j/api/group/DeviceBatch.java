@@ -23,20 +23,20 @@ final class DeviceBatch implements Runnable {
    *
    * @param one the only one of them that is launched, after those before it; -1 for all
    */
-  record Unit(OperationDispatcher dispatcher, Task.Row tasks, int one) implements Runnable {
+  record Unit(GroupLauncher launcher, Task.Row tasks, int one) implements Runnable {
     @Override
     public void run() {
       if (one >= 0) {
-        dispatcher.launchOneOf(tasks, one);
+        launcher.launchOneOf(tasks, one);
       } else if (!tasks.isEmpty()) {
-        dispatcher.launch(tasks, tasks.size());
+        launcher.launch(tasks, tasks.size());
       }
     }
   }
 
   /** A communicator's operations. */
   private static final class Share {
-    OperationDispatcher dispatcher;
+    GroupLauncher launcher;
     final Task.Row tasks = new Task.Row(2);
 
     /** Those of operations that have elements; there are few. */
@@ -59,24 +59,24 @@ final class DeviceBatch implements Runnable {
       }
       for (int t = 0; t < collectives.size(); ) {
         Task.Row batch = new Task.Row(2);
-        for (int u = t, end = t + dispatcher.together(collectives, t); u < end; u++) {
+        for (int u = t, end = t + launcher.together(collectives, t); u < end; u++) {
           batch.add(collectives.get(u));
         }
         for (int one = 0; one < batch.size(); one++) {
-          units.add(new Unit(dispatcher, batch, batch.size() > 1 ? one : -1));
+          units.add(new Unit(launcher, batch, batch.size() > 1 ? one : -1));
         }
         t += batch.size();
       }
-      units.add(new Unit(dispatcher, singles, -1));
+      units.add(new Unit(launcher, singles, -1));
     }
 
     void checkStreams(Share other) {
-      if (!dispatcher.isOfSameCommunicator(other.dispatcher)) {
+      if (!launcher.isOfSameCommunicator(other.launcher)) {
         return;
       }
       for (int s = 0; s < streams.size(); s++) {
         if (other.streams.contains(streams.get(s))) {
-          throw dispatcher.oneStream(other.dispatcher, streams.get(s));
+          throw launcher.oneStream(other.launcher, streams.get(s));
         }
       }
     }
@@ -93,7 +93,7 @@ final class DeviceBatch implements Runnable {
 
   void add(Task task) {
     for (int s = 0; s < used; s++) {
-      if (shares.get(s).dispatcher == task.dispatcher()) {
+      if (shares.get(s).launcher == task.launcher()) {
         shares.get(s).add(task);
         return;
       }
@@ -102,14 +102,14 @@ final class DeviceBatch implements Runnable {
       shares.add(new Share());
     }
     Share share = shares.get(used++);
-    share.dispatcher = task.dispatcher();
+    share.launcher = task.launcher();
     share.add(task);
   }
 
   /** Keeps nothing of the operations. */
   void clear() {
     for (int s = 0; s < used; s++) {
-      shares.get(s).dispatcher = null;
+      shares.get(s).launcher = null;
       shares.get(s).tasks.clear();
       shares.get(s).streams.clear();
     }
@@ -131,7 +131,7 @@ final class DeviceBatch implements Runnable {
   void checkCaptures() {
     for (int s = 0; s < used; s++) {
       Task.Row tasks = shares.get(s).tasks;
-      shares.get(s).dispatcher.checkCaptures(tasks, tasks.size());
+      shares.get(s).launcher.checkCaptures(tasks, tasks.size());
     }
   }
 
@@ -139,16 +139,16 @@ final class DeviceBatch implements Runnable {
   @HotPath
   void checkAccepts() {
     for (int s = 0; s < used; s++) {
-      shares.get(s).dispatcher.checkAccepts();
+      shares.get(s).launcher.checkAccepts();
     }
   }
 
   Device device() {
-    return shares.get(0).dispatcher.device();
+    return shares.get(0).launcher.device();
   }
 
   boolean isOnGpu() {
-    return shares.get(0).dispatcher.isOnGpu();
+    return shares.get(0).launcher.isOnGpu();
   }
 
   /** True if another thread than the caller may launch it, and its streams mean the same there. */
@@ -173,7 +173,7 @@ final class DeviceBatch implements Runnable {
    */
   void prepare() {
     for (int s = 0; s < used; s++) {
-      shares.get(s).dispatcher.prepare(shares.get(s).tasks);
+      shares.get(s).launcher.prepare(shares.get(s).tasks);
     }
   }
 
@@ -184,7 +184,7 @@ final class DeviceBatch implements Runnable {
     for (int s = 0; s < used; s++) {
       try {
         Task.Row tasks = shares.get(s).tasks;
-        shares.get(s).dispatcher.launch(tasks, tasks.size());
+        shares.get(s).launcher.launch(tasks, tasks.size());
       } catch (RuntimeException | Error e) {
         failure = with(failure, e);
       }
@@ -205,7 +205,7 @@ final class DeviceBatch implements Runnable {
 
   /** Has the rank's launch thread run it, if that is free. */
   void hand() {
-    LaunchThread thread = shares.get(0).dispatcher.launchThread();
+    LaunchThread thread = shares.get(0).launcher.launchThread();
     on = thread.give(this) ? thread : null;
   }
 

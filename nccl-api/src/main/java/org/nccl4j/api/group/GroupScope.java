@@ -45,7 +45,7 @@ public final class GroupScope {
   private OneSidedBatch spareOneSided;
 
   /** The calls so far while they are those of the group before; then the batch has none. */
-  private final RepeatedExchange<OperationDispatcher> exchange = new RepeatedExchange<>();
+  private final RepeatedExchange exchange = new RepeatedExchange();
 
   private int depth;
 
@@ -84,7 +84,7 @@ public final class GroupScope {
     }
     Task held = batch.heldFor(stream);
     if (held != null) {
-      return held.operation().key() + " of " + held.dispatcher().who();
+      return held.operation().key() + " of " + held.launcher().who();
     }
     OneSidedCall call = oneSided.heldFor(stream);
     return call == null ? null : call.name();
@@ -303,10 +303,10 @@ public final class GroupScope {
   private double predict() {
     throwFailure();
     settle();
-    Map<OperationDispatcher, Double> sums = new LinkedHashMap<>();
+    Map<GroupLauncher, Double> sums = new LinkedHashMap<>();
     for (int t = 0; t < batch.size(); t++) {
       Task task = batch.task(t);
-      sums.merge(task.dispatcher(), task.dispatcher().predict(task), Double::sum);
+      sums.merge(task.launcher(), task.launcher().predict(task), Double::sum);
     }
     return sums.values().stream().mapToDouble(Double::doubleValue).max().orElse(0);
   }
@@ -393,7 +393,7 @@ public final class GroupScope {
    * once another call has come. The caller adds to it, or calls {@link #settle}.
    */
   @HotPath
-  RepeatedExchange<OperationDispatcher> exchange() {
+  RepeatedExchange exchange() {
     return batch.size() == 0 && !simulates ? exchange : null;
   }
 

@@ -96,7 +96,7 @@ final class GroupTasks {
     boolean inOneStream = true;
     for (int t = 1; t < nTasks; t++) {
       Task task = tasks.get(t);
-      one &= task.dispatcher() == tasks.get(0).dispatcher();
+      one &= task.launcher() == tasks.get(0).launcher();
       inOneStream &= !task.leasesStream();
     }
     isOfOne = one;
@@ -109,7 +109,7 @@ final class GroupTasks {
   private void divideAmongParts() {
     for (int t = 0; t < nTasks; t++) {
       Task task = tasks.get(t);
-      part(task.dispatcher().order()).add(task);
+      part(task.launcher().order()).add(task);
     }
   }
 
@@ -138,7 +138,7 @@ final class GroupTasks {
       return;
     }
     if (isOfOne) {
-      tasks.get(0).dispatcher().checkCaptures(tasks, nTasks);
+      tasks.get(0).launcher().checkCaptures(tasks, nTasks);
     }
     for (int p = 0; p < nParts; p++) {
       parts.get(p).checkCaptures();
@@ -173,14 +173,14 @@ final class GroupTasks {
     if (!isOfOne) {
       launchSeveral();
     } else if (nTasks > 0) {
-      tasks.get(0).dispatcher().launch(tasks, nTasks);
+      tasks.get(0).launcher().launch(tasks, nTasks);
     }
   }
 
   /** Throws if the operations, which are divided, are of a communicator that takes none. */
   void checkAccepts() {
     if (isOfOne && nTasks > 0) {
-      tasks.get(0).dispatcher().checkAccepts();
+      tasks.get(0).launcher().checkAccepts();
     }
     for (int p = 0; p < nParts; p++) {
       parts.get(p).checkAccepts();

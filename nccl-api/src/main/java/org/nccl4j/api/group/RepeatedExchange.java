@@ -11,14 +11,12 @@ import org.nccl4j.device.kernel.CallShape;
  * A group's send and receive of one rank in one stream, as far as they are the calls of the group
  * before: they need no tasks and no counted leases, and are launched by the plan of that group. Any
  * other call, or another plan, makes them tasks. Owner: the thread of the group.
- *
- * @param <R> the entry of a rank's operations
  */
-final class RepeatedExchange<R extends RepeatedExchange.Rank> {
+final class RepeatedExchange {
   /** Null before the thread's first exchange that comes again. */
   private HeldLeases held;
 
-  private R rank;
+  private GroupLauncher rank;
   private DeviceStream stream;
   private P2pTasks.Known first;
   private P2pTasks.Known second;
@@ -27,19 +25,6 @@ final class RepeatedExchange<R extends RepeatedExchange.Rank> {
 
   /** True during a launch, which may run host functions with groups of their own. */
   private boolean launches;
-
-  /** The entry of a rank's operations. */
-  interface Rank {
-    /**
-     * Launches an exchange that comes again.
-     *
-     * @return false, having done nothing, if it is no longer the one that was planned last
-     */
-    boolean launchAgain(P2pTasks.Known first, P2pTasks.Known second, DeviceStream stream);
-
-    /** Returns the rank's name, for messages. */
-    String who();
-  }
 
   /** Calls so far. */
   @HotPath
@@ -50,14 +35,9 @@ final class RepeatedExchange<R extends RepeatedExchange.Rank> {
   /** Takes a call, if it is the next of the exchange, and valid still; whether it did. */
   @HotPath
   boolean takes(
-      R its,
-      P2pTasks singles,
-      long shape,
-      DeviceMemory buffer,
-      long count,
-      DeviceStream itsStream) {
+      GroupLauncher its, long shape, DeviceMemory buffer, long count, DeviceStream itsStream) {
     P2pTasks.Known call =
-        mayGoOn(its, itsStream) ? singles.ofExchange(size, shape, buffer, count) : null;
+        mayGoOn(its, itsStream) ? its.singles().ofExchange(size, shape, buffer, count) : null;
     if (call == null || !buffer.isOpen()) {
       return false;
     }
@@ -68,12 +48,12 @@ final class RepeatedExchange<R extends RepeatedExchange.Rank> {
   /** True if a rank's call in a stream may be the next. */
   @HotPath
   @SuppressWarnings("ReferenceEquality")
-  private boolean mayGoOn(R next, DeviceStream nextStream) {
+  private boolean mayGoOn(GroupLauncher next, DeviceStream nextStream) {
     return size == 0 ? !launches : size == 1 && next == rank && nextStream == stream;
   }
 
   @HotPath
-  private void add(R its, P2pTasks.Known call, DeviceStream itsStream) {
+  private void add(GroupLauncher its, P2pTasks.Known call, DeviceStream itsStream) {
     if (size == 0) {
       rank = its;
       stream = itsStream;
@@ -102,7 +82,7 @@ final class RepeatedExchange<R extends RepeatedExchange.Rank> {
   }
 
   /** The rank of the calls; null if there are none. */
-  R rank() {
+  GroupLauncher rank() {
     return rank;
   }
 

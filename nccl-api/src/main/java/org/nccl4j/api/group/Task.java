@@ -16,7 +16,7 @@ import org.nccl4j.operation.Operation;
  * for them.
  */
 final class Task {
-  private OperationDispatcher dispatcher;
+  private GroupLauncher launcher;
   private long shape;
   private ReductionOperator operator;
 
@@ -64,8 +64,8 @@ final class Task {
    * @param newOperator what reduces instead of the shape's operator; null where that does
    */
   @HotPath
-  Task set(OperationDispatcher newDispatcher, long newShape, ReductionOperator newOperator) {
-    dispatcher = newDispatcher;
+  Task set(GroupLauncher newLauncher, long newShape, ReductionOperator newOperator) {
+    launcher = newLauncher;
     shape = newShape;
     operator = newOperator;
     return this;
@@ -79,10 +79,7 @@ final class Task {
    * @throws InvalidUsageException if something is over; then there is no lease
    */
   void setHeld(
-      OperationDispatcher newDispatcher,
-      P2pTasks.Known call,
-      DeviceStream newStream,
-      boolean itsStream) {
+      GroupLauncher newLauncher, P2pTasks.Known call, DeviceStream newStream, boolean itsStream) {
     Leases.extend(call.buffer(), null);
     if (itsStream && !Leases.of(newStream).extend()) {
       Leases.end(call.buffer(), null);
@@ -90,7 +87,7 @@ final class Task {
     }
     DeviceMemory from = call.sends() ? call.buffer() : null;
     DeviceMemory to = call.sends() ? null : call.buffer();
-    set(newDispatcher, call.shape(), null).on(from, to, call.count(), newStream).leasing(itsStream);
+    set(newLauncher, call.shape(), null).on(from, to, call.count(), newStream).leasing(itsStream);
   }
 
   /** Gives it its buffers and stream. */
@@ -135,8 +132,8 @@ final class Task {
     return leasesStream;
   }
 
-  OperationDispatcher dispatcher() {
-    return dispatcher;
+  GroupLauncher launcher() {
+    return launcher;
   }
 
   /** Operation, element type, operator and root, as {@link CallShape} has them. */

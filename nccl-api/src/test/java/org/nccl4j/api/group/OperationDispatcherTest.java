@@ -115,9 +115,7 @@ class OperationDispatcherTest {
 
   private OperationDispatcher dispatcher(int rank, FakeKernels by, Launcher through) {
     return new OperationDispatcher(
-        "c",
-        new OperationDispatcher.Rank(7, rank, RANKS, false, true),
-        device,
+        new CommunicatorRank("c", 7, rank, RANKS, device, false, true),
         planner(rank, by),
         through,
         null);
@@ -493,7 +491,7 @@ class OperationDispatcherTest {
     Task.Row tasks = new Task.Row(1);
     for (long count : counts) {
       long shape = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
-      tasks.add(new Task().set(calls, shape, null).on(send, recv, count, stream));
+      tasks.add(new Task().set(calls.groups(), shape, null).on(send, recv, count, stream));
     }
     return tasks;
   }
@@ -504,18 +502,18 @@ class OperationDispatcherTest {
     kernels.together = 2;
     Task.Row tasks = sums(1, 2, 3);
     Task.Row batch = sums(1, 2);
-    assertEquals(2, calls.together(tasks, 0));
-    assertEquals(2, calls.together(tasks, 1));
-    assertEquals(1, calls.together(tasks, 2));
+    assertEquals(2, calls.groups().together(tasks, 0));
+    assertEquals(2, calls.groups().together(tasks, 1));
+    assertEquals(1, calls.groups().together(tasks, 2));
     assertEquals(List.of(), kernels.groups);
-    calls.launchOneOf(batch, 0);
-    calls.launchOneOf(batch, 1);
+    calls.groups().launchOneOf(batch, 0);
+    calls.groups().launchOneOf(batch, 1);
     assertEquals(List.of(List.of(1L), List.of(2L)), countsOfGroups());
     kernels.launchError = new IllegalStateException("the second");
-    assertThrows(IllegalStateException.class, () -> calls.launchOneOf(batch, 1));
+    assertThrows(IllegalStateException.class, () -> calls.groups().launchOneOf(batch, 1));
     assertEquals(0, kernels.groupLaunch().size(), "a launch that fails leaves nothing");
     kernels.together = 0;
-    assertEquals(1, calls.together(tasks, 0));
+    assertEquals(1, calls.groups().together(tasks, 0));
   }
 
   /** Nothing of it is in a later group. */
@@ -523,9 +521,9 @@ class OperationDispatcherTest {
   void anOperationThatCannotBePlannedIsInNoGroup() {
     kernels.together = 10;
     Task.Row tasks = sums(1, 2, Long.MAX_VALUE);
-    assertThrows(InvalidArgumentException.class, () -> calls.launch(tasks, 3));
+    assertThrows(InvalidArgumentException.class, () -> calls.groups().launch(tasks, 3));
     assertEquals(0, kernels.groupLaunch().size());
-    calls.launch(tasks, 2);
+    calls.groups().launch(tasks, 2);
     assertEquals(List.of(List.of(1L, 2L)), countsOfGroups());
   }
 

@@ -15,6 +15,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.CallConsistencyCheck;
+import org.nccl4j.api.group.CommunicatorRank;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.connect.SharedLink;
 import org.nccl4j.api.init.connect.TransportRoutes;
@@ -232,14 +233,14 @@ public record Engine(
                 nRanks)
             : null;
     return new OperationDispatcher(
-        request.name(),
-        new OperationDispatcher.Rank(
+        new CommunicatorRank(
+            request.name(),
             place.communicator,
             place.rank,
             nRanks,
+            request.device(),
             settings.get(DebugSettings.NCCL_CHECK_POINTERS),
             !settings.get(Settings.NCCL_CHECK_MODE).equals("DEFAULT")),
-        request.device(),
         planner,
         launcher,
         signatures);
