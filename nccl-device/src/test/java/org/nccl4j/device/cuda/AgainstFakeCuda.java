@@ -6,7 +6,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.plan.KernelModules;
+import org.nccl4j.device.cuda.module.KernelModules;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.operation.Algorithm;

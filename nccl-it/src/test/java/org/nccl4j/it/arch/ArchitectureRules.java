@@ -210,7 +210,9 @@ final class ArchitectureRules {
 
   /** The packages of the CUDA device are one-way: each names what is below it. */
   private ArchRule cudaRooms() {
-    String[] rooms = {"nvml", "driver", "memory", "stream", "plan", "copy", "rma", "window"};
+    String[] rooms = {
+      "nvml", "driver", "module", "memory", "stream", "plan", "copy", "rma", "window"
+    };
     var layers =
         layeredArchitecture()
             .consideringOnlyDependenciesInAnyPackage(in("device.cuda.."))
@@ -223,7 +225,10 @@ final class ArchitectureRules {
         .whereLayer("nvml")
         .mayOnlyBeAccessedByLayers("driver", "device")
         .whereLayer("driver")
-        .mayOnlyBeAccessedByLayers("memory", "stream", "plan", "copy", "rma", "window", "device")
+        .mayOnlyBeAccessedByLayers(
+            "module", "memory", "stream", "plan", "copy", "rma", "window", "device")
+        .whereLayer("module")
+        .mayOnlyBeAccessedByLayers("plan", "copy", "window", "device")
         .whereLayer("memory")
         .mayOnlyBeAccessedByLayers("plan", "copy", "rma", "window", "device")
         .whereLayer("stream")

@@ -5,6 +5,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.connection.ConnectionLayout;
+import org.nccl4j.device.cuda.module.KernelModules;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.Nvls;

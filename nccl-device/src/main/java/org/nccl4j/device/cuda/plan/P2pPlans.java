@@ -17,6 +17,7 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.module.MessageKernel;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.P2pWork;

@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda.plan;
 
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.OffheapPool;
+import org.nccl4j.device.cuda.module.KernelModules;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 
 /**

@@ -3,7 +3,7 @@ package org.nccl4j.device.cuda.window;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.Offheap;
-import org.nccl4j.device.cuda.plan.KernelModules;
+import org.nccl4j.device.cuda.module.KernelModules;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.MulticastMemory;

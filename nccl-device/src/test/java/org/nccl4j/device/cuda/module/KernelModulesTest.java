@@ -1,4 +1,4 @@
-package org.nccl4j.device.cuda.plan;
+package org.nccl4j.device.cuda.module;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;

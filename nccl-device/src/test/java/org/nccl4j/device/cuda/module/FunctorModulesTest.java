@@ -1,4 +1,4 @@
-package org.nccl4j.device.cuda.plan;
+package org.nccl4j.device.cuda.module;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -30,6 +30,9 @@ import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.NativeBuild;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.driver.Nvrtc;
+import org.nccl4j.device.cuda.plan.CudaKernelPlan;
+import org.nccl4j.device.cuda.plan.KernelLayout;
+import org.nccl4j.device.cuda.plan.ReductionArguments;
 import org.nccl4j.device.kernel.KernelCommunicator.LocalReduction;
 
 /** Users' functors, compiled by a fake NVRTC and loaded by the recording driver, and by nvcc. */

@@ -1,7 +1,7 @@
-package org.nccl4j.device.cuda.plan;
+package org.nccl4j.device.cuda.module;
 
 /** The kernels of sends and receives, by what the messages of a launch need (family.cu). */
-enum MessageKernel {
+public enum MessageKernel {
   /** Any messages, and copies of a rank's own. */
   ANY("nccl4j_p2p"),
 

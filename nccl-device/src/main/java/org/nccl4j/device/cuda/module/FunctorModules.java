@@ -1,4 +1,4 @@
-package org.nccl4j.device.cuda.plan;
+package org.nccl4j.device.cuda.module;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -25,7 +25,7 @@ import org.nccl4j.device.kernel.KernelCommunicator.LocalReduction;
  * is compiled once for each compute capability in a process, with the header that users compile
  * their own images with. Any thread may call.
  */
-final class FunctorModules {
+public final class FunctorModules {
   private static final String HEADER = "nccl4j_reduction.cuh";
   private static final String FOLDER = "/org/nccl4j/device/cuda/include/";
 
@@ -63,7 +63,7 @@ final class FunctorModules {
    *
    * @param nvrtc the compiler's file or folder; empty to look for it
    */
-  synchronized long function(LocalReduction work, String nvrtc) {
+  public synchronized long function(LocalReduction work, String nvrtc) {
     CudaFunctor functor = work.operator().functor();
     if (functor == null) {
       throw new InvalidUsageException(

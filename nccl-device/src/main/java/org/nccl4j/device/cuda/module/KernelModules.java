@@ -1,4 +1,4 @@
-package org.nccl4j.device.cuda.plan;
+package org.nccl4j.device.cuda.module;
 
 import java.lang.System.Logger.Level;
 import java.lang.ref.Reference;
@@ -64,7 +64,7 @@ public final class KernelModules {
   }
 
   /** The kernels of users' functors. */
-  FunctorModules functors() {
+  public FunctorModules functors() {
     return functors;
   }
 
@@ -124,13 +124,13 @@ public final class KernelModules {
   }
 
   /** The kernel of NVLS between machines, for a type; loaded and ready to be launched. */
-  long nvlsTree(DataType type, boolean emulated) {
+  public long nvlsTree(DataType type, boolean emulated) {
     return function(
         KernelFamily.nvlsTree(type, emulated), KernelFamily.inForm("nccl4j_nvls_tree", emulated));
   }
 
   /** A kernel of sends and receives; loaded and ready to be launched. */
-  long p2p(MessageKernel kernel) {
+  public long p2p(MessageKernel kernel) {
     return function(KernelFamily.copies(), kernel.function());
   }
 
@@ -182,7 +182,7 @@ public final class KernelModules {
   }
 
   /** A kernel of quantised sums of a type; loaded and ready to be launched. */
-  long quantised(DataType type, String name) {
+  public long quantised(DataType type, String name) {
     return function(KernelFamily.quantised(type), name);
   }
 
@@ -190,7 +190,7 @@ public final class KernelModules {
    * True if a kernel's own code waits for the kernel before it, so that its blocks may come early.
    * The GPU does not decide: it also runs what was compiled for older ones, without that wait.
    */
-  synchronized boolean awaitsPredecessor(long kernel) {
+  public synchronized boolean awaitsPredecessor(long kernel) {
     return waiting.contains(kernel);
   }
 
