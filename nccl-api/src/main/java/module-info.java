@@ -24,6 +24,8 @@ module org.nccl4j.api {
       org.nccl4j.it;
   exports org.nccl4j.api.plan.algorithm to
       org.nccl4j.it;
+  exports org.nccl4j.api.plan.cost to
+      org.nccl4j.it;
   exports org.nccl4j.api.plan.trial to
       org.nccl4j.it;
   exports org.nccl4j.api.settings to

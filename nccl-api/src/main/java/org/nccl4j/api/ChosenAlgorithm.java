@@ -1,6 +1,6 @@
 package org.nccl4j.api;
 
-import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Protocol;
 

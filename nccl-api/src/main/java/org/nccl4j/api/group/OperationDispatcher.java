@@ -4,7 +4,7 @@ import java.util.Map;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.BufferWindows;
 import org.nccl4j.api.plan.Planner;
-import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.api.plan.trial.Trials;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;

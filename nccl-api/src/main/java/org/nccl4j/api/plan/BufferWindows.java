@@ -3,7 +3,7 @@ package org.nccl4j.api.plan;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.plan.algorithm.BufferReach;
-import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
+import org.nccl4j.api.plan.cost.CommunicatorProfile;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.Registrations;
 import org.nccl4j.api.window.WindowRegistry;

@@ -2,11 +2,11 @@ package org.nccl4j.api.plan;
 
 import java.util.List;
 import java.util.Locale;
-import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.plan.algorithm.AlgorithmSelector;
-import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
-import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.CommunicatorProfile;
+import org.nccl4j.api.plan.cost.CostModel;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.connection.ConnectionLayout;

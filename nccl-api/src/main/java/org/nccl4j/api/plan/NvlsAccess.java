@@ -1,7 +1,7 @@
 package org.nccl4j.api.plan;
 
 import java.util.Optional;
-import org.nccl4j.api.plan.algorithm.SwitchSpeed;
+import org.nccl4j.api.plan.cost.SwitchSpeed;
 import org.nccl4j.device.kernel.Nvls;
 
 /**

@@ -23,7 +23,7 @@ import org.nccl4j.api.ChosenAlgorithm;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.Window;
-import org.nccl4j.api.plan.algorithm.CostPoints;
+import org.nccl4j.api.plan.cost.CostPoints;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;

@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import org.nccl4j.api.plan.algorithm.CostPoints;
+import org.nccl4j.api.plan.cost.CostPoints;
 import org.nccl4j.api.plan.trial.TrialTimes;
 import org.nccl4j.api.plan.trial.TrialTimes.Sample;
 import org.nccl4j.api.plan.trial.TrialTimes.Way;

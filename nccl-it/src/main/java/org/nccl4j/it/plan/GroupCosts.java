@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.init.costs.ClusterChoices;
-import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.it.topo.ModelledNetwork;
 import org.nccl4j.operation.Operation;

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.plan.algorithm.TunedTable;
+import org.nccl4j.api.plan.cost.TunedTable;
 import org.nccl4j.api.plan.trial.TrialTimes;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.operation.Algorithm;

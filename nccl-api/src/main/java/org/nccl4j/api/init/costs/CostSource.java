@@ -6,7 +6,7 @@ import org.nccl4j.api.init.engine.TuningSettings;
 import org.nccl4j.api.init.probe.KeptCopyWays;
 import org.nccl4j.api.init.probe.KeptProbe;
 import org.nccl4j.api.init.probe.ProbeObstacle;
-import org.nccl4j.api.plan.algorithm.TunedTable;
+import org.nccl4j.api.plan.cost.TunedTable;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;

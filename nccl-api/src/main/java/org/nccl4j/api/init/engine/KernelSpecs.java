@@ -8,7 +8,7 @@ import org.nccl4j.api.init.peers.Membership;
 import org.nccl4j.api.init.probe.KeptCopyTimes;
 import org.nccl4j.api.init.probe.KeptCopyWays;
 import org.nccl4j.api.init.topology.ChannelGraphs;
-import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
+import org.nccl4j.api.plan.cost.CommunicatorProfile;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.Settings;

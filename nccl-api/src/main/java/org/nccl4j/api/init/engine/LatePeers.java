@@ -5,7 +5,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.init.topology.ChannelGraphs;
-import org.nccl4j.api.plan.algorithm.RankPlacement;
+import org.nccl4j.api.plan.cost.RankPlacement;
 import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;

@@ -5,7 +5,7 @@ import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.multicast.MulticastProvider.Team;
-import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
+import org.nccl4j.api.plan.cost.CommunicatorProfile;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Tree;

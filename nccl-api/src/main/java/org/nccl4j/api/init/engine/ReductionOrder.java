@@ -2,7 +2,7 @@ package org.nccl4j.api.init.engine;
 
 import java.util.List;
 import org.nccl4j.api.plan.Planner;
-import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;

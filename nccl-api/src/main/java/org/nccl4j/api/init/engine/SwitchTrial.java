@@ -5,8 +5,9 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import org.nccl4j.api.init.probe.SwitchProbe;
 import org.nccl4j.api.multicast.MulticastProvider;
-import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
-import org.nccl4j.api.plan.algorithm.SwitchSpeed;
+import org.nccl4j.api.plan.algorithm.SwitchComparison;
+import org.nccl4j.api.plan.cost.CommunicatorProfile;
+import org.nccl4j.api.plan.cost.SwitchSpeed;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.kernel.Nvls;
 
@@ -64,7 +65,7 @@ final class SwitchTrial {
    * @param exchange among all ranks
    */
   String slowness(Nvls nvls, MulticastProvider.Exchange exchange) {
-    String slow = speed.slowness(facts, nvls, filter);
+    String slow = new SwitchComparison(facts, nvls, filter).slowness(speed);
     isNews = isDue() && !probe.isInDoubt();
     String remedy =
         isDue()

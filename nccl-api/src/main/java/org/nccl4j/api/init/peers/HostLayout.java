@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntUnaryOperator;
-import org.nccl4j.api.plan.algorithm.RankPlacement;
+import org.nccl4j.api.plan.cost.RankPlacement;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.Tree;

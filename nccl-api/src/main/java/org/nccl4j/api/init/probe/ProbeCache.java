@@ -20,7 +20,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
-import org.nccl4j.api.plan.algorithm.TunedTable;
+import org.nccl4j.api.plan.cost.TunedTable;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.SettingFile;

@@ -1,8 +1,8 @@
 package org.nccl4j.api.init.probe;
 
 import java.util.Optional;
-import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
-import org.nccl4j.api.plan.algorithm.TunedTable;
+import org.nccl4j.api.plan.cost.CommunicatorProfile;
+import org.nccl4j.api.plan.cost.TunedTable;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;

@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
-import org.nccl4j.api.plan.algorithm.CostPoints;
-import org.nccl4j.api.plan.algorithm.TunedTable;
+import org.nccl4j.api.plan.cost.CostPoints;
+import org.nccl4j.api.plan.cost.TunedTable;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Protocol;
 

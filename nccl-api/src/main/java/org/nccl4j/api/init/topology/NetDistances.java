@@ -3,7 +3,7 @@ package org.nccl4j.api.init.topology;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
-import org.nccl4j.api.plan.algorithm.ChannelBandwidth;
+import org.nccl4j.api.plan.cost.ChannelBandwidth;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.PathType;

@@ -1,5 +1,8 @@
 package org.nccl4j.api.plan.algorithm;
 
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.CostModel;
+import org.nccl4j.api.plan.cost.FewBlocksCosts;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.operation.Algorithm;

@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan.algorithm;
 
 import java.util.List;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.device.DataType;
 import org.nccl4j.operation.Operation;
 

@@ -1,7 +1,7 @@
 package org.nccl4j.api.plan.trial;
 
 import java.util.List;
-import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.device.HotPath;
 
 /**

@@ -18,7 +18,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.nccl4j.api.plan.algorithm.TunedTable;
+import org.nccl4j.api.plan.cost.TunedTable;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 

@@ -4,6 +4,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.CommunicatorProfile;
+import org.nccl4j.api.plan.cost.CostModel;
+import org.nccl4j.api.plan.cost.TopologyCostModelTest;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -11,17 +15,17 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Operation;
 
 /** Compares choices by some costs with the best ones by measured times. */
-final class ChosenTimes {
+public final class ChosenTimes {
   private ChosenTimes() {}
 
   /** Facts about GPUs of a model in one machine with NVLink. */
-  static CommunicatorProfile profile(String model, int nRanks) {
+  public static CommunicatorProfile profile(String model, int nRanks) {
     return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, true, true)
         .with(Optional.of(TopologyCostModelTest.topology(1, nRanks, 90, 18)));
   }
 
   /** The choice for float32 sums of buffers in windows. */
-  static AlgorithmChoice choose(CostModel costs, Operation operation, long bytes) {
+  public static AlgorithmChoice choose(CostModel costs, Operation operation, long bytes) {
     BufferReach windows =
         new BufferReach(
             BufferReach.By.PEERS,
@@ -37,7 +41,7 @@ final class ChosenTimes {
    * The geometric mean of measured times of the choices by some costs, in terms of the least
    * measured times, from 1 KiB to 512 MiB. Fails if one is not less than most times the least.
    */
-  static double meanOfLeast(
+  public static double meanOfLeast(
       CostModel costs, CostModel measured, List<Operation> operations, double most) {
     double logs = 0;
     int cells = 0;

@@ -9,6 +9,10 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.plan.cost.CommunicatorProfile;
+import org.nccl4j.api.plan.cost.CostModel;
+import org.nccl4j.api.plan.cost.TopologyCostModelTest;
+import org.nccl4j.api.plan.cost.TunedTable;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -113,13 +117,8 @@ class CtaLimitsTest {
   @Test
   void costsOfFewBlocksAvoidWhatNeedsMany() {
     CostModel base =
-        GpuWindowCosts.of("NVIDIA H200", 2)
-            .over(
-                MeasuredCosts.find("NVIDIA H200", 2)
-                    .orElseThrow()
-                    .over(new GpuCostModel(2, /* reach= */ true, /* nvlink= */ true)),
-                true,
-                Optional.empty());
+        new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, /* nvlink= */ true)
+            .costs();
     assertSame(base, new CtaLimits(1, 64, 64).costs(base, 2));
     CostModel sparing = new CtaLimits(1, 64, 64, /* sparing= */ true).costs(base, 2);
     assertTrue(

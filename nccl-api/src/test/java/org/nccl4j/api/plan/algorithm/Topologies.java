@@ -1,5 +1,6 @@
 package org.nccl4j.api.plan.algorithm;
 
+import org.nccl4j.api.plan.cost.TopologyCostModelTest;
 import org.nccl4j.topo.cluster.CommTopology;
 
 /** Topologies of one machine for tests of other packages. */

@@ -15,7 +15,7 @@ import java.util.Random;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Protocol;
 

@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Protocol;
 
