@@ -16,6 +16,7 @@ import org.nccl4j.api.init.connect.RuntimeConnections;
 import org.nccl4j.api.init.connect.TransportContextImpl;
 import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.connect.VerifiedConnections;
+import org.nccl4j.api.init.engine.AllCapabilities;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.KernelSpecs;
 import org.nccl4j.api.init.engine.LatePeers;
@@ -304,14 +305,13 @@ public final class Initializer {
             new RankCapabilities.Ways(verified, ranks.neighbours(), ranks.graphs()),
             plugins.tuned(),
             probing.shared());
-    List<byte[]> all = bootstrap.allGather(own.toBytes());
-    Membership members = ranks.members().with(RankCapabilities.unreached(all));
+    AllCapabilities all = AllCapabilities.fromBytes(bootstrap.allGather(own.toBytes()));
+    Membership members = ranks.members().with(all.unreached());
     boolean puts = RmaConnections.areNeeded(peers, members.team(bootstrap.rank()));
     RuntimeConnections later = later(members, verified, puts);
     CommunicatorProfile known =
-        RankCapabilities.common(
+        all.common(
             bootstrap.rank(),
-            all,
             HostLayout.of(peers),
             ranks.members().fewestCores(),
             LatePeers.areAmongGpus(request.settings(), peers),
@@ -339,7 +339,7 @@ public final class Initializer {
         later,
         known,
         probing,
-        RankCapabilities.probed(all),
+        all.probed(),
         nvls,
         handlers.size(),
         puts,

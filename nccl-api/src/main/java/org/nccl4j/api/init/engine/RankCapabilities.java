@@ -1,8 +1,6 @@
 package org.nccl4j.api.init.engine;
 
-import java.lang.System.Logger;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -16,15 +14,9 @@ import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.probe.ProbeObstacle;
 import org.nccl4j.api.init.probe.Probing;
 import org.nccl4j.api.init.topology.ChannelGraphs;
-import org.nccl4j.api.plan.cost.CommunicatorProfile;
-import org.nccl4j.api.plan.cost.RankPlacement;
 import org.nccl4j.api.plan.cost.TunedTable;
 import org.nccl4j.api.spi.PeerInfo;
-import org.nccl4j.api.window.UnreachedPairs;
-import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
@@ -61,8 +53,6 @@ public record RankCapabilities(
     String probed,
     String network,
     String model) {
-  private static final Logger LOG = DebugLog.of("INIT");
-
   /**
    * A rank's ways to the others.
    *
@@ -141,11 +131,6 @@ public record RankCapabilities(
     return unreached;
   }
 
-  /** Returns the pairs that do not reach each other. */
-  public static UnreachedPairs unreached(List<byte[]> all) {
-    return new UnreachedPairs(decoded(all).stream().map(RankCapabilities::unreached).toList());
-  }
-
   /** True if no two ranks have the same device. */
   private static boolean areApart(List<PeerInfo> peers) {
     return peers.get(0).deviceKind() == Device.Kind.HOST
@@ -178,7 +163,7 @@ public record RankCapabilities(
         .getBytes(StandardCharsets.UTF_8);
   }
 
-  private static RankCapabilities fromBytes(byte[] bytes) {
+  static RankCapabilities fromBytes(byte[] bytes) {
     String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 14);
     return new RankCapabilities(
         Device.Kind.valueOf(words[0]),
@@ -207,111 +192,5 @@ public record RankCapabilities(
     int space = text.indexOf(' ');
     return new BlockRoom(
         Integer.parseInt(text.substring(0, space)), Integer.parseInt(text.substring(space + 1)));
-  }
-
-  /** The capabilities by rank; one object for ranks after each other that have the same. */
-  private static List<RankCapabilities> decoded(List<byte[]> all) {
-    List<RankCapabilities> facts = new ArrayList<>();
-    for (int rank = 0; rank < all.size(); rank++) {
-      boolean same = rank > 0 && Arrays.equals(all.get(rank - 1), all.get(rank));
-      facts.add(same ? facts.get(rank - 1) : fromBytes(all.get(rank)));
-    }
-    return facts;
-  }
-
-  /**
-   * Returns the capabilities that all ranks have.
-   *
-   * @param self this rank
-   * @param cores that the ranks of a host have together, on the host with the fewest
-   * @param late whether GPUs of other hosts are connected when they first need it
-   * @param tuned this rank's table
-   * @throws InvalidUsageException if ranks have different tables or settings
-   */
-  public static CommunicatorProfile common(
-      int self,
-      List<byte[]> all,
-      HostLayout hosts,
-      int cores,
-      boolean late,
-      Optional<TunedTable> tuned) {
-    List<RankCapabilities> facts = decoded(all);
-    RankCapabilities first = facts.get(0);
-    for (int rank = 1; rank < facts.size(); rank++) {
-      if (facts.get(rank).equals(facts.get(rank - 1))) {
-        continue;
-      }
-      first.settings.check(0, facts.get(rank).settings, rank);
-      if (!facts.get(rank).table.equals(first.table)) {
-        throw new InvalidUsageException(
-            ErrorId.SETTINGS_DIFFER,
-            ("ranks 0 and %d have different tables of measured times and would choose different"
-                    + " algorithms")
-                .formatted(rank),
-            "give all ranks the same file in NCCL4J_COSTS_FILE, or none");
-      }
-    }
-    CommunicatorProfile common =
-        new CommunicatorProfile(
-            facts.size(),
-            first.kind,
-            facts.stream().allMatch(f -> f.model.equals(first.model)) ? first.model : "",
-            facts.stream().allMatch(RankCapabilities::reach),
-            facts.stream().allMatch(RankCapabilities::nvlink),
-            new RankPlacement(
-                    hosts.ranks(),
-                    facts.stream().anyMatch(RankCapabilities::carried),
-                    facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow(),
-                    facts.stream().allMatch(RankCapabilities::lines),
-                    facts.stream().allMatch(f -> f.network.equals(first.network))
-                        ? first.network
-                        : "")
-                .withPairChannels(
-                    facts.stream().mapToInt(RankCapabilities::pairChannels).min().orElseThrow())
-                .withLate(late),
-            Optional.empty(),
-            tuned,
-            cores,
-            facts.stream().map(RankCapabilities::room).reduce(BlockRoom::least).orElseThrow());
-    if (self == 0 && common.spread().carried()) {
-      TuningSettings.warnings(facts.stream().map(RankCapabilities::settings).toList())
-          .forEach(warning -> LOG.log(Logger.Level.WARNING, warning));
-    }
-    tuned.ifPresent(table -> warn(self, table, first.model, common));
-    return common.isAlike()
-        ? tuned.or(() -> Probing.result(first.probed)).map(common::with).orElse(common)
-        : common;
-  }
-
-  /** Says why a table is not used: rank 0 if it is the hosts, which all ranks know. */
-  private static void warn(int self, TunedTable table, String model, CommunicatorProfile common) {
-    int hosts = common.spread().hosts();
-    String ranks = common.inTables();
-    if (hosts > 1 && !table.hasTimes(ranks)) {
-      if (self == 0) {
-        LOG.log(
-            Logger.Level.WARNING,
-            "{0} (NCCL4J_COSTS_FILE) is not used: {1}, and these ranks are on {2} hosts; {3}, or"
-                + " choose algorithms between hosts by NCCL_ALGO or NCCL_TUNER_PLUGIN",
-            table.file(),
-            ranks.isEmpty()
-                ? "a table has times of hosts with as many ranks each and one network"
-                : "it has no times of " + ranks,
-            hosts,
-            ranks.isEmpty() ? "unset it" : "measure them with ./nccl tune --launched");
-      }
-    } else if (!table.device().equals(model)) {
-      LOG.log(
-          Logger.Level.WARNING,
-          "{0} has times of {1}, and is not used for {2}",
-          table.file(),
-          table.device(),
-          model);
-    }
-  }
-
-  /** Returns rank 0's message about a probe: see {@link Probing#shared}. */
-  public static String probed(List<byte[]> all) {
-    return fromBytes(all.get(0)).probed;
   }
 }

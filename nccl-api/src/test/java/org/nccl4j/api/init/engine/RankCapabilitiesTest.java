@@ -169,8 +169,8 @@ class RankCapabilitiesTest {
     return warnings(
         () -> {
           CommunicatorProfile known =
-              RankCapabilities.common(
-                  self, facts, hosts, CORES, /* late= */ false, Optional.of(table));
+              AllCapabilities.fromBytes(facts)
+                  .common(self, hosts, CORES, /* late= */ false, Optional.of(table));
           assertEquals(hosts.count() == 1, known.usesTable(table));
         });
   }
@@ -204,14 +204,14 @@ class RankCapabilitiesTest {
                 + " work, or not be replaced if they break; give all ranks the same value, or none"),
         warnings(
             () ->
-                RankCapabilities.common(
-                    0, facts, hosts(), CORES, /* late= */ false, Optional.empty())));
+                AllCapabilities.fromBytes(facts)
+                    .common(0, hosts(), CORES, /* late= */ false, Optional.empty())));
     assertEquals(
         List.of(),
         warnings(
             () ->
-                RankCapabilities.common(
-                    1, facts, hosts(), CORES, /* late= */ false, Optional.empty())),
+                AllCapabilities.fromBytes(facts)
+                    .common(1, hosts(), CORES, /* late= */ false, Optional.empty())),
         "one rank says it");
     List<byte[]> local =
         List.of(
@@ -224,8 +224,8 @@ class RankCapabilitiesTest {
         List.of(),
         warnings(
             () ->
-                RankCapabilities.common(
-                    0, local, hosts(), CORES, /* late= */ false, Optional.empty())));
+                AllCapabilities.fromBytes(local)
+                    .common(0, hosts(), CORES, /* late= */ false, Optional.empty())));
   }
 
   private static final class Collector extends Handler {
@@ -258,7 +258,8 @@ class RankCapabilitiesTest {
             facts(new BlockRoom(40, 40)),
             facts(new BlockRoom(132, 264)));
     CommunicatorProfile common =
-        RankCapabilities.common(0, facts, hosts(), CORES, /* late= */ false, Optional.empty());
+        AllCapabilities.fromBytes(facts)
+            .common(0, hosts(), CORES, /* late= */ false, Optional.empty());
     assertEquals(new BlockRoom(28, 40), common.room());
     CommunicatorProfile split = common.of(List.of(List.of(0, 1)), Optional.empty(), 2);
     assertEquals(new BlockRoom(28, 40), split.room(), "of a split");
