@@ -1,10 +1,9 @@
 package org.nccl4j.it.trace;
 
 import java.io.IOException;
-import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.FileSystemException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -22,7 +21,7 @@ import org.nccl4j.it.trace.Span.RecordedProcess;
 final class RecordingReader {
   private static final String PREFIX = "org.nccl4j.";
 
-  /** The size of a recording's first part, 0 while it is written. */
+  /** The place of the size in each of a recording's parts, 0 while the part is written. */
   private static final int SIZE_AT = 8;
 
   private static final long SECOND_NANOS = 1_000_000_000L;
@@ -81,16 +80,31 @@ final class RecordingReader {
 
   private static RecordingFile open(Path file) throws IOException {
     // Like other files first: of one that is missing, the recording's error has other words.
-    try (InputStream in = Files.newInputStream(file)) {
-      byte[] header = in.readNBytes(SIZE_AT + Long.BYTES);
-      boolean isWhole = header.length == SIZE_AT + Long.BYTES;
-      if (isWhole && ByteBuffer.wrap(header).getLong(SIZE_AT) == 0) {
-        // The JDK would wait for its end, for ever if the process was killed.
-        throw new FileSystemException(
-            file.toString(), null, "its process has not finished it; dump it with jcmd");
-      }
+    try (FileChannel in = FileChannel.open(file)) {
+      long end = in.size();
+      long part = 0;
+      do {
+        long size = partSize(in, part);
+        if (size == 0 || size > end - part) {
+          // The JDK would wait for its end, for ever if the process was killed.
+          throw new FileSystemException(
+              file.toString(),
+              null,
+              "its process has not finished it, or the file is cut off; dump it with jcmd");
+        }
+        part = size < 0 ? end : part + size; // a damaged one is left to the JDK
+      } while (part < end);
     }
     return new RecordingFile(file);
+  }
+
+  /** The size in the header of a part; 0 while it is written, or if the header is cut off. */
+  private static long partSize(FileChannel in, long part) throws IOException {
+    ByteBuffer header = ByteBuffer.allocate(SIZE_AT + Long.BYTES);
+    while (header.hasRemaining() && in.read(header, part + header.position()) > 0) {
+      continue;
+    }
+    return header.hasRemaining() ? 0 : header.getLong(SIZE_AT);
   }
 
   private static void add(RecordedEvent event, RecordedProcess process, List<Span> spans) {

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import jdk.jfr.Event;
 import jdk.jfr.Recording;
@@ -72,6 +73,23 @@ class RecordingReaderTest {
   @Test
   void oneThatIsNotFinishedIsNamed() throws IOException {
     put(SIZE_AT, 0);
+    assertTrue(problem().contains("has not finished it"), problem());
+  }
+
+  /** A recording that was written for long has several parts, each with a header. */
+  @Test
+  void aLaterPartThatIsNotWholeIsNamed() throws IOException {
+    byte[] part = Files.readAllBytes(file);
+    byte[] two = Arrays.copyOf(part, 2 * part.length);
+    System.arraycopy(part, 0, two, part.length, part.length);
+    Files.write(file, two);
+    assertEquals(List.of(), RecordingReader.read(file));
+    for (int length : new int[] {two.length - 1, part.length + METADATA_AT, part.length + 1}) {
+      Files.write(file, Arrays.copyOf(two, length));
+      assertTrue(problem().contains("the file is cut off"), problem());
+    }
+    Files.write(file, two);
+    put(part.length + SIZE_AT, 0);
     assertTrue(problem().contains("has not finished it"), problem());
   }
 
