@@ -12,12 +12,20 @@ import org.nccl4j.it.file.GivenPath;
 import org.nccl4j.it.topo.HostMachine;
 import org.nccl4j.topo.path.Routes;
 
-/** The machines of hosts: this one's, and those of topology files that the user names. */
+/**
+ * The machines of hosts: this one's, and those of topology files that the user names. Owner: the
+ * thread that shows frames.
+ */
 final class HostMachines {
   private static final String ALL = "";
 
   private final Map<String, Routes> machines = new HashMap<>();
   private final Set<String> named = new TreeSet<>();
+
+  /** Those of the named hosts that the last frame had no ranks on; null before the first. */
+  private Set<String> missingBefore;
+
+  private Set<String> told = Set.of();
 
   /**
    * Finds the machines.
@@ -47,11 +55,25 @@ final class HostMachines {
     return equals < 0 || isFile ? -1 : equals;
   }
 
-  /** The hosts that the user named and that are not among the ranks' hosts; for a message. */
+  /**
+   * The hosts that the user named and that no rank is on, for a message. Ranks appear one after the
+   * other, so two frames must agree; hosts that were told are told again only if they change.
+   *
+   * @param ofRanks the hosts of a frame's ranks
+   */
   Optional<String> unknown(Set<String> ofRanks) {
+    if (ofRanks.isEmpty()) {
+      return Optional.empty();
+    }
     Set<String> missing = new TreeSet<>(named);
     missing.removeAll(ofRanks);
-    return missing.isEmpty() || ofRanks.isEmpty()
+    boolean agrees = missing.equals(missingBefore);
+    missingBefore = missing;
+    if (!agrees || missing.equals(told)) {
+      return Optional.empty();
+    }
+    told = missing;
+    return missing.isEmpty()
         ? Optional.empty()
         : Optional.of(
             "--machine: no rank is on %s; the ranks are on %s"

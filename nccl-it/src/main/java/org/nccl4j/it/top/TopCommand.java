@@ -217,11 +217,10 @@ public final class TopCommand implements Callable<Integer> {
     return 0;
   }
 
-  /** Says once, when there are ranks, which hosts of --machine have none. */
+  /** Says which hosts of --machine have no ranks. */
   private void tellUnknownHosts(Set<String> ofRanks) {
-    if (known != null && !ofRanks.isEmpty()) {
+    if (known != null) {
       known.unknown(ofRanks).ifPresent(spec.commandLine().getErr()::println);
-      known = null;
     }
   }
 

@@ -38,10 +38,27 @@ class HostMachinesTest {
   @Test
   void aHostWithoutRanksIsNamed() throws IOException {
     HostMachines machines = new HostMachines(List.of("nod1=" + copy("m.xml"), "node2=" + DGX));
-    assertEquals(
-        Optional.of("--machine: no rank is on nod1; the ranks are on node1, node2"),
-        machines.unknown(Set.of("node1", "node2")));
-    assertEquals(Optional.empty(), machines.unknown(Set.of("nod1", "node2")));
+    Set<String> all = Set.of("nod1", "node2");
+    String text = "--machine: no rank is on nod1; the ranks are on node1, node2";
     assertEquals(Optional.empty(), machines.unknown(Set.of()));
+    assertEquals(Optional.empty(), machines.unknown(Set.of("node1", "node2")), "one frame alone");
+    assertEquals(Optional.of(text), machines.unknown(Set.of("node1", "node2")));
+    assertEquals(Optional.empty(), machines.unknown(Set.of("node1", "node2")), "told");
+    assertEquals(Optional.empty(), machines.unknown(all));
+    assertEquals(Optional.empty(), machines.unknown(all));
+  }
+
+  /** The ranks of a job that starts appear host after host. */
+  @Test
+  void hostsWhoseRanksAppearLaterAreNotNamed() throws IOException {
+    HostMachines machines = new HostMachines(List.of("node1=" + copy("m.xml"), "node2=" + DGX));
+    assertEquals(Optional.empty(), machines.unknown(Set.of("node1")));
+    assertEquals(Optional.empty(), machines.unknown(Set.of("node1", "node2")));
+    assertEquals(Optional.empty(), machines.unknown(Set.of("node1", "node2")));
+    assertEquals(Optional.empty(), machines.unknown(Set.of("node1")));
+    assertEquals(
+        Optional.of("--machine: no rank is on node2; the ranks are on node1"),
+        machines.unknown(Set.of("node1")),
+        "they have ended");
   }
 }
