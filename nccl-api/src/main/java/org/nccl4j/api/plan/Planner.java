@@ -422,6 +422,8 @@ public final class Planner {
     Algorithm algorithm = choice.algorithm();
     long bytes = wholeBytes(shape, count);
     int few = costs.fewestChannels(operation, choice, bytes);
+    int full = fullBlocks(algorithm);
+    int most = rules.ctas.mostOfDevice(few, /* slots= */ false, bytes);
     return new WindowWork(
         operation,
         algorithm,
@@ -432,9 +434,19 @@ public final class Planner {
         algorithm.needsSend(operation) ? in.from().view() : null,
         algorithm.needsRecv(operation) ? in.to().view() : null,
         rules.ctas.limit(costs.channels(operation, choice, bytes), few, /* slots= */ false, bytes),
-        rules.ctas.mostOfDevice(few, /* slots= */ false, bytes),
+        most == 0 || full == 0 ? Math.max(most, full) : Math.min(most, full),
         rules.ctas.sparing(),
         CallShape.function(shape));
+  }
+
+  /**
+   * Blocks of an algorithm between windows that fill the paths between GPUs, where those are slower
+   * than NVLink; 0 for no limit.
+   */
+  public int fullBlocks(Algorithm algorithm) {
+    boolean stores =
+        algorithm == Algorithm.DIRECT_ONE_SHOT || algorithm == Algorithm.DIRECT_TWO_SHOT;
+    return stores ? rules.ctas.limit(ranks.mostWindowBlocks()) : 0;
   }
 
   /**
@@ -690,6 +702,10 @@ public final class Planner {
   /** The blocks of a choice, as a line to read; none on devices without blocks. */
   private String blocks(Operation operation, AlgorithmChoice choice, long bytes) {
     boolean engines = choice.algorithm().needsCopyEngines(); // their kernels have their own number
+    int full = fullBlocks(choice.algorithm());
+    if (full != 0) {
+      return "  blocks: at most %d, which fill the path between two GPUs%n".formatted(full);
+    }
     return rules.ctas.equals(CtaLimits.NONE)
         ? ""
         : rules.ctas.explain(

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.stream.DoubleStream;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -44,6 +45,7 @@ public final class CommTopology {
   private final ChannelTuningModel tuning;
   private final double neighbourGigabytes;
   private final double leastPairGigabytes;
+  private final double mostPairGigabytes;
 
   /** A machine before it is split into nodes, and its nodes. */
   private record Searched(Routes whole, List<MachineGraphs> domains) {}
@@ -91,7 +93,8 @@ public final class CommTopology {
     this.costs = NcclCostModel.of(comm, options.settings());
     this.tuning = ChannelTuningModel.of(comm, options.settings());
     this.neighbourGigabytes = neighbourGigabytes(this.places);
-    this.leastPairGigabytes = leastPairGigabytes(this.places);
+    this.leastPairGigabytes = pairGigabytes(this.places).min().orElse(Double.POSITIVE_INFINITY);
+    this.mostPairGigabytes = pairGigabytes(this.places).max().orElse(Double.POSITIVE_INFINITY);
   }
 
   private static double neighbourGigabytes(Map<Integer, Place> places) {
@@ -213,6 +216,7 @@ public final class CommTopology {
     int hash = 31 * comm.nChannels() + (costs.allowsPat() ? 1 : 0);
     hash = 31 * hash + Double.hashCode(neighbourGigabytes);
     hash = 31 * hash + Double.hashCode(leastPairGigabytes);
+    hash = 31 * hash + Double.hashCode(mostPairGigabytes);
     for (Operation collective : Operation.collectives()) {
       for (Algorithm algorithm : Algorithm.ofNccl()) {
         for (Protocol protocol : Protocol.values()) {
@@ -278,16 +282,26 @@ public final class CommTopology {
     return leastPairGigabytes;
   }
 
-  private static double leastPairGigabytes(Map<Integer, Place> places) {
-    double least = Double.POSITIVE_INFINITY;
-    for (Routes machine : places.values().stream().map(Place::routes).distinct().toList()) {
-      for (Node gpu : machine.machine().gpus()) {
-        for (Node peer : machine.machine().gpus()) {
-          least = Math.min(least, withoutNvlink(machine, gpu, peer));
-        }
-      }
-    }
-    return least;
+  /** Returns GB/s of the fastest of these paths; infinite if NVLink connects some GPUs. */
+  public double mostPairGigabytes() {
+    return mostPairGigabytes;
+  }
+
+  /** GB/s of the paths between any two GPUs of a machine. */
+  private static DoubleStream pairGigabytes(Map<Integer, Place> places) {
+    return places.values().stream()
+        .map(Place::routes)
+        .distinct()
+        .flatMapToDouble(
+            machine -> {
+              List<Node> gpus = machine.machine().gpus();
+              return gpus.stream()
+                  .flatMapToDouble(
+                      gpu ->
+                          gpus.stream()
+                              .filter(peer -> peer != gpu)
+                              .mapToDouble(peer -> withoutNvlink(machine, gpu, peer)));
+            });
   }
 
   /** Returns GB/s that the NVLinks of the GPU with the most carry one way; 0 without NVLink. */

@@ -38,6 +38,9 @@ public record CommunicatorProfile(
   /** Channels of a message that slow links have in any case, as in NCCL. */
   private static final int LEAST_CHANNELS = 2;
 
+  /** Blocks between windows that slow links have in any case: reductions also add. */
+  private static final int LEAST_BLOCKS = 8;
+
   /** Ranks that may all use as many cores as this one. */
   CommunicatorProfile(
       int nRanks,
@@ -143,19 +146,30 @@ public record CommunicatorProfile(
   public int channels(int rank, int peer) {
     return kind == Device.Kind.HOST || nvlink
         ? 0
-        : topology.map(known -> channels(known.pairGigabytes(rank, peer))).orElse(0);
+        : topology.map(known -> full(known.pairGigabytes(rank, peer), LEAST_CHANNELS)).orElse(0);
   }
 
   /** The fewest of those among all ranks; 0 if there is no limit. */
   public int fewestChannels() {
     return kind == Device.Kind.HOST || nvlink
         ? 0
-        : topology.map(known -> channels(known.leastPairGigabytes())).orElse(0);
+        : topology.map(known -> full(known.leastPairGigabytes(), LEAST_CHANNELS)).orElse(0);
   }
 
-  private static int channels(double gigabytes) {
+  /**
+   * Most blocks of an operation that one-shot or two-shot does between windows: as many as fill the
+   * fastest path between two GPUs where that is slower than NVLink. 0 for no limit.
+   */
+  public int mostWindowBlocks() {
+    return kind == Device.Kind.HOST || nvlink
+        ? 0
+        : topology.map(known -> full(known.mostPairGigabytes(), LEAST_BLOCKS)).orElse(0);
+  }
+
+  /** Channels or blocks that fill a path; 0 for all of them. */
+  private static int full(double gigabytes, int least) {
     double full = Math.ceil(gigabytes / ChannelBandwidth.OF_ONE);
-    return full >= ConnectionLayout.CHANNELS ? 0 : (int) Math.max(LEAST_CHANNELS, full);
+    return full >= ConnectionLayout.CHANNELS ? 0 : (int) Math.max(least, full);
   }
 
   /** The factor of predicted times of hierarchical ways, which is more where none was measured. */

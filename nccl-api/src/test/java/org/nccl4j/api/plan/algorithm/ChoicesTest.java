@@ -37,6 +37,7 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.CommTopology;
@@ -142,6 +143,9 @@ public class ChoicesTest {
     all.put("GPU 8 searched", searched(1, 8, 18, null));
     all.put("GPU 16 on 16 searched", searched(16, 1, 0, null));
     all.put("GPU 8 searched PCIe", searched(1, 8, 0, null));
+    all.put("A10 4 PCIe", pcie(4, "NVIDIA A10", 86, "16.0 GT/s"));
+    all.put("L40S 8 PCIe", pcie(8, "NVIDIA L40S", 89, "16.0 GT/s"));
+    all.put("H100 4 PCIe", pcie(4, "NVIDIA H100 PCIe", 90, "32.0 GT/s"));
     all.put("GPU 16 on 2 searched", searched(2, 8, 18, null));
     all.put("GPU 16 on 2 searched, 25 Gbit/s", slow(2, 8));
     all.put("GPU 32 on 4 searched, 25 Gbit/s", slow(4, 8));
@@ -152,6 +156,13 @@ public class ChoicesTest {
     addTuned(all);
     addLimited(all);
     return all;
+  }
+
+  /** GPUs of a model that reach each other over PCIe, half of them on each NUMA node. */
+  private static Ranks pcie(int gpus, String model, int sm, String speed) {
+    Optional<CommTopology> topology = Optional.of(TopologyCostModelTest.pcie(gpus, sm, speed));
+    return new Ranks(
+        facts(gpus, Device.Kind.CUDA, model, true, false, 1, topology, Optional.empty()), null);
   }
 
   /** With the channels that use all cards, of which pairs that are no neighbours have fewer. */
@@ -347,7 +358,15 @@ public class ChoicesTest {
                 windows),
             rules);
     List<String> lines = new ArrayList<>();
-    lines.add("%s, '%s', '%s': wants space: %s".formatted(name, algo, proto, planner.wantsSpace()));
+    int blocks = planner.fullBlocks(Algorithm.DIRECT_TWO_SHOT);
+    lines.add(
+        "%s, '%s', '%s': wants space: %s%s"
+            .formatted(
+                name,
+                algo,
+                proto,
+                planner.wantsSpace(),
+                blocks == 0 ? "" : ", at most %d blocks between windows".formatted(blocks)));
     for (Operation operation : OPERATIONS) {
       StringBuilder line = new StringBuilder();
       String last = "";

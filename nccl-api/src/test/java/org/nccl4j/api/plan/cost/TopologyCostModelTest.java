@@ -31,16 +31,18 @@ import org.nccl4j.topo.xml.TopologyXml;
 
 /** The engine's choices on machines of which only the topology is known. */
 public class TopologyCostModelTest {
+  private static final String PCIE_5 = "32.0 GT/s";
+
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 << 12, 64 << 12, 64 << 15);
 
   /** Two NUMA nodes with half of the GPUs each, and a network card. */
-  private static String machine(int gpus, int sm, int nvLinks, int megabits) {
+  private static String machine(int gpus, int sm, int nvLinks, int megabits, String pcie) {
     StringBuilder text = new StringBuilder("<system version=\"1\">\n");
     for (int numa = 0; numa < 2; numa++) {
       text.append("<cpu numaid=\"%d\" arch=\"x86_64\" vendor=\"GenuineIntel\"".formatted(numa));
       text.append(" familyid=\"6\" modelid=\"143\">\n");
       for (int gpu = numa * gpus / 2; gpu < (numa + 1) * gpus / 2; gpu++) {
-        text.append(pci("%x%d".formatted(gpu + 1, numa)));
+        text.append(pci("%x%d".formatted(gpu + 1, numa), pcie));
         text.append("<gpu dev=\"%d\" sm=\"%d\" rank=\"%d\" gdr=\"1\">".formatted(gpu, sm, gpu));
         if (nvLinks > 0) {
           text.append("<nvlink target=\"0000:ff:00.0\" count=\"%d\"".formatted(nvLinks));
@@ -48,7 +50,7 @@ public class TopologyCostModelTest {
         }
         text.append("</gpu></pci>\n");
       }
-      text.append(pci("f" + numa)).append("<nic><net name=\"mlx5_%d\"".formatted(numa));
+      text.append(pci("f" + numa, PCIE_5)).append("<nic><net name=\"mlx5_%d\"".formatted(numa));
       text.append(" dev=\"%d\" speed=\"%d\" port=\"1\"".formatted(numa, megabits));
       text.append(" guid=\"0x%d\"".formatted(numa));
       text.append(" maxconn=\"131072\" gdr=\"1\"/></nic></pci>\n</cpu>\n");
@@ -56,8 +58,8 @@ public class TopologyCostModelTest {
     return text.append("</system>\n").toString();
   }
 
-  private static String pci(String bus) {
-    String speed = "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"";
+  private static String pci(String bus, String pcie) {
+    String speed = "link_speed=\"%s PCIe\" link_width=\"16\"".formatted(pcie);
     return "<pci busid=\"0000:%s:00.0\" class=\"0x030200\" %s>".formatted(bus, speed);
   }
 
@@ -72,12 +74,21 @@ public class TopologyCostModelTest {
 
   public static CommTopology topology(
       int hosts, int gpus, int sm, int nvLinks, int megabits, TopoSettings settings) {
+    return topology(hosts, gpus, machine(gpus, sm, nvLinks, megabits, PCIE_5), settings);
+  }
+
+  /** GPUs of one machine on PCIe of a speed, such as "16.0 GT/s". */
+  public static CommTopology pcie(int gpus, int sm, String speed) {
+    return topology(1, gpus, machine(gpus, sm, 0, 400_000, speed), TopoSettings.defaults());
+  }
+
+  private static CommTopology topology(int hosts, int gpus, String machine, TopoSettings settings) {
     List<CommTopology.Host> all = new ArrayList<>();
     for (int host = 0; host < hosts; host++) {
       int first = host * gpus;
       all.add(
           new CommTopology.Host(
-              TopologyXml.parseSystem("host " + host, machine(gpus, sm, nvLinks, megabits)),
+              TopologyXml.parseSystem("host " + host, machine),
               IntStream.range(first, first + gpus).toArray()));
     }
     return CommTopology.of(all, new ClusterOptions(settings, PeerStatus.ALLOWED, false));
