@@ -25,6 +25,12 @@ public final class MessageChoices {
 
   private static final int FEW_CHANNELS = 32;
 
+  /**
+   * The key of an exchange's times in cost models: whole exchanges are predicted and measured, with
+   * whatever protocols their messages have at a size.
+   */
+  private static final Protocol OF_EXCHANGES = Protocol.SIMPLE;
+
   /** Smaller messages use kernels: a copy and its two notifications take some 10 us. */
   private static final long LEAST_COPIED = 1 << 20;
 
@@ -85,7 +91,7 @@ public final class MessageChoices {
     }
     Algorithm algorithm = way.algorithm() == Algorithm.RAILS ? Algorithm.RAILS : Algorithm.PAIRWISE;
     return CostModel.predicted(
-        costs.microseconds(operation, algorithm, Protocol.SIMPLE, bytes * nRanks()));
+        costs.microseconds(operation, algorithm, OF_EXCHANGES, bytes * nRanks()));
   }
 
   private double predictPairwise(Operation operation, Protocol protocol, long bytes) {
@@ -143,7 +149,7 @@ public final class MessageChoices {
   /** Returns the origin of the time of a {@link #choice}, in a few words. */
   public String source(Operation operation, AlgorithmChoice choice) {
     return hasRails(operation)
-        ? costs.source(operation, choice.algorithm(), Protocol.SIMPLE)
+        ? costs.source(operation, choice.algorithm(), OF_EXCHANGES)
         : "a step of a ring: "
             + costs.source(Operation.ALL_GATHER, Algorithm.RING, choice.protocol());
   }
@@ -162,10 +168,10 @@ public final class MessageChoices {
 
   /** Returns the time of a way of messages and where it comes from, as a text to read. */
   String explain(Operation operation, Algorithm algorithm, long bytes) {
-    double time = costs.microseconds(operation, algorithm, Protocol.SIMPLE, bytes * nRanks());
+    double time = costs.microseconds(operation, algorithm, OF_EXCHANGES, bytes * nRanks());
     return time < CostModel.ONLY_WHERE_ASKED
         ? String.format(
-            Locale.ROOT, "%12.2f us  %s", time, costs.source(operation, algorithm, Protocol.SIMPLE))
+            Locale.ROOT, "%12.2f us  %s", time, costs.source(operation, algorithm, OF_EXCHANGES))
         : "not measured: used only if NCCL_ALGO names it";
   }
 

@@ -69,6 +69,8 @@ public interface CostModel {
    *
    * @param algorithm of the operation, or {@link Algorithm#PAIRWISE} for one that consists of sends
    *     and receives
+   * @param protocol Simple for an operation that consists of sends and receives, whose messages
+   *     choose their own
    * @param bytes of the whole data: what each rank has in all-reduce, broadcast and reduce; all
    *     ranks' parts together where a buffer holds a part of each rank
    */
