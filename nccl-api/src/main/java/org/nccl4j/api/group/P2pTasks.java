@@ -18,13 +18,13 @@ import org.nccl4j.device.kernel.P2pWork;
  * are kept: then nothing is allocated. Owner: the thread that has entered the launcher.
  */
 final class P2pTasks {
-  private final List<P2pTask> works = new ArrayList<>();
+  private final List<P2pTask> tasks = new ArrayList<>();
   private Known[] known = new Known[2];
 
-  /** The tasks that were planned last are the first so many known ones; 0 if others are known. */
+  /** The number of the known calls, from the first on, were planned last; 0 if others are known. */
   private int planned;
 
-  /** True if those that were planned last are a send and a receive, both of something. */
+  /** True if those that were planned last are a send and a receive, both with data. */
   private boolean isExchange;
 
   /** Calls that were compared; roughly, where several threads call. */
@@ -113,33 +113,33 @@ final class P2pTasks {
   }
 
   /** The tasks that have been put, to be looked at before the next are. */
-  List<P2pTask> works() {
-    return works;
+  List<P2pTask> tasks() {
+    return tasks;
   }
 
   /** Plans the tasks that have been put. */
   @HotPath
   KernelPlan plan(Planner planner) {
-    KernelPlan plan = planner.plan(works);
+    KernelPlan plan = planner.plan(tasks);
     if (planner.windows().hasOffers()) {
       forget();
     } else {
-      plan();
+      notePlanned();
     }
     return plan;
   }
 
   /** Notes that the tasks that have been put are planned. */
-  void plan() {
-    planned = works.size();
+  void notePlanned() {
+    planned = tasks.size();
     isExchange =
         planned == 2
             && known[0].sends() != known[1].sends()
-            && isOfSomething(known[0])
-            && isOfSomething(known[1]);
+            && hasData(known[0])
+            && hasData(known[1]);
   }
 
-  private static boolean isOfSomething(Known call) {
+  private static boolean hasData(Known call) {
     return call.count() > 0 && call.buffer() != null;
   }
 
@@ -161,7 +161,7 @@ final class P2pTasks {
     return known[index].is(shape, buffer, count);
   }
 
-  /** Puts one as the next does, with the offer of the planner's windows. */
+  /** Puts a task at its place, with the offer of the planner's windows; the first drops all. */
   @HotPath
   void put(int index, long shape, DeviceMemory buffer, long count, Planner planner) {
     put(
@@ -172,7 +172,7 @@ final class P2pTasks {
         planner.windows().offer(buffer, CallShape.bytes(shape, count)));
   }
 
-  /** Puts one, by its place among them; the first drops those before. */
+  /** Puts a task at its place, and keeps its call as known; the first drops all tasks. */
   @HotPath
   void put(int index, long shape, DeviceMemory buffer, long count, P2pWork.Offer offer) {
     boolean sends = CallShape.isSend(shape);
@@ -181,16 +181,17 @@ final class P2pTasks {
     if (index == known.length
         || known[index] == null
         || !known[index].task().is(sends, peer, buffer, bytes, offer)) {
-      keep(index, shape, buffer, count, offer);
+      replace(index, shape, buffer, count, offer);
     }
     if (index == 0) {
-      works.clear();
+      tasks.clear();
     }
-    works.add(known[index].task());
+    tasks.add(known[index].task());
   }
 
-  /** Keeps one of another group than that before. */
-  private void keep(int index, long shape, DeviceMemory buffer, long count, P2pWork.Offer offer) {
+  /** Replaces a known call of an earlier group by another. */
+  private void replace(
+      int index, long shape, DeviceMemory buffer, long count, P2pWork.Offer offer) {
     boolean sends = CallShape.isSend(shape);
     int peer = CallShape.root(shape);
     P2pTask task = new P2pTask(sends, peer, buffer, CallShape.bytes(shape, count), offer);

@@ -42,11 +42,11 @@ class P2pTasksTest {
     assertFalse(tasks.arePlanned(3), "the planner may have failed");
     assertTrue(tasks.is(2, SEND, buffer, 10));
     assertFalse(tasks.is(2, SEND, buffer, 9));
-    tasks.plan();
+    tasks.notePlanned();
     assertTrue(tasks.arePlanned(3));
     assertFalse(tasks.arePlanned(2));
     put(2, null);
-    tasks.plan();
+    tasks.notePlanned();
     assertTrue(tasks.arePlanned(2));
     assertFalse(tasks.arePlanned(3));
     tasks.forget();
@@ -58,13 +58,13 @@ class P2pTasksTest {
   @Test
   void anotherOfferIsAnotherTask() {
     put(3, null);
-    tasks.plan();
-    List<P2pTask> before = List.copyOf(tasks.works());
+    tasks.notePlanned();
+    List<P2pTask> before = List.copyOf(tasks.tasks());
     put(3, P2pWork.Offer.NONE);
-    assertNotEquals(before, tasks.works());
+    assertNotEquals(before, tasks.tasks());
     assertFalse(tasks.arePlanned(3));
     put(3, null);
-    assertEquals(before, tasks.works());
+    assertEquals(before, tasks.tasks());
     assertFalse(tasks.arePlanned(3), "not planned since");
   }
 
