@@ -41,7 +41,7 @@ public final class PlanTables implements AutoCloseable {
   private final CaptureRegistry captures;
   private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private final List<Slab> slabs = new ArrayList<>();
-  private final Map<Integer, Deque<Table>> free = new HashMap<>();
+  private final Map<Integer, Deque<Table>> freeBySize = new HashMap<>();
 
   /** Discarded, in the order of their last launches: those of a communicator end in order. */
   private final Deque<Table> ending = new ArrayDeque<>();
@@ -52,7 +52,7 @@ public final class PlanTables implements AutoCloseable {
   private volatile long bytes;
 
   /** Memory that is cut into tables of one size. */
-  private record Slab(long host, DeviceMemory there, List<Table> tables) {}
+  private record Slab(long host, DeviceMemory device, List<Table> tables) {}
 
   /**
    * No tables yet.
@@ -72,26 +72,26 @@ public final class PlanTables implements AutoCloseable {
   /** A table with this in it. */
   Table take(byte[] contents) {
     int size = Math.max(LEAST_BYTES, Integer.highestOneBit(2 * contents.length - 1));
-    Deque<Table> left = free.computeIfAbsent(size, key -> new ArrayDeque<>());
-    if (left.isEmpty()) {
-      takeBack();
+    Deque<Table> unused = freeBySize.computeIfAbsent(size, key -> new ArrayDeque<>());
+    if (unused.isEmpty()) {
+      reclaim();
     }
-    if (left.isEmpty()) {
-      left.addAll(cut(size));
+    if (unused.isEmpty()) {
+      unused.addAll(allocate(size));
     }
-    Table table = left.poll();
+    Table table = unused.poll();
     table.fill(contents);
     return table;
   }
 
   /** Takes back the tables whose last launch has ended. */
-  private void takeBack() {
+  private void reclaim() {
     gpu.context()
         .run(
             () -> {
               while (!ending.isEmpty() && ending.peek().hasEnded()) {
                 Table table = ending.poll();
-                table.left = true;
+                table.isDiscarded = true;
                 takeBack(table);
               }
             });
@@ -102,27 +102,27 @@ public final class PlanTables implements AutoCloseable {
 
   /** Takes a table back that neither its plan nor a graph has. */
   private void takeBack(Table table) {
-    if (table.left && !table.stays && table.graphs.get() == 0) {
-      table.left = false;
-      free.get(table.size).add(table);
+    if (table.isDiscarded && !table.isInForeignGraph && table.graphs.get() == 0) {
+      table.isDiscarded = false;
+      freeBySize.get(table.size).add(table);
     }
   }
 
-  private List<Table> cut(int size) {
+  private List<Table> allocate(int size) {
     int all = Math.max(SLAB_BYTES, size);
-    DeviceMemory there = CudaMemory.allocate(gpu, all);
+    DeviceMemory device = CudaMemory.allocate(gpu, all);
     Slab slab;
     try {
       long host = gpu.context().get(() -> CudaLibrary.allocateHost(all, gpu));
-      slab = new Slab(host, there, new ArrayList<>());
+      slab = new Slab(host, device, new ArrayList<>());
     } catch (RuntimeException e) {
-      there.close();
+      device.close();
       throw e;
     }
     slabs.add(slab);
     bytes += all;
     for (int at = 0; at < all; at += size) {
-      slab.tables.add(new Table(slab.host + at, there.address() + at, size));
+      slab.tables.add(new Table(slab.host + at, device.address() + at, size));
     }
     return slab.tables;
   }
@@ -133,11 +133,11 @@ public final class PlanTables implements AutoCloseable {
     CloseAll all = new CloseAll();
     for (Slab slab : slabs) {
       slab.tables.forEach(table -> all.take(table::free));
-      all.take(slab.there::close);
+      all.take(slab.device::close);
       all.take(() -> gpu.context().run(() -> CudaLibrary.freeHost(slab.host, gpu)));
     }
     slabs.clear();
-    free.clear();
+    freeBySize.clear();
     ending.clear();
     bytes = 0;
     all.end();
@@ -149,12 +149,15 @@ public final class PlanTables implements AutoCloseable {
     private final long hostAddress;
     private final long address;
     private final int size;
-    private long launched; // event of the last launch; 0 before the first
-    private int filled;
-    private boolean there; // later launches of the communicator find the table on the device
-    private boolean inGraph; // the launch under way is captured
-    private boolean stays; // it may be in a graph of others
-    private boolean left; // its plan has left it, and all launches outside graphs have ended
+    private long lastLaunch; // event of the last launch; 0 before the first
+    private int filledBytes;
+    private boolean isOnDevice; // later launches of the communicator find the table on the device
+    private boolean isCaptured; // the launch under way is captured
+    private boolean isInForeignGraph; // it may be in a graph of another library
+
+    /** True if its plan has discarded it, and all launches outside graphs have ended. */
+    private boolean isDiscarded;
+
     private final AtomicInteger graphs = new AtomicInteger(); // that have it
 
     private Table(long host, long address, int size) {
@@ -171,8 +174,8 @@ public final class PlanTables implements AutoCloseable {
 
     private void fill(byte[] contents) {
       host.put(0, contents);
-      filled = contents.length;
-      there = false;
+      filledBytes = contents.length;
+      isOnDevice = false;
     }
 
     /**
@@ -181,19 +184,19 @@ public final class PlanTables implements AutoCloseable {
      */
     void bring(GpuStream stream) {
       long capture = CaptureLibrary.capture(stream.handle(), asking, gpu);
-      inGraph = capture != 0;
-      if (inGraph || !there) {
-        DriverLibrary.copyAsync(address, hostAddress, filled, stream.handle(), gpu);
+      isCaptured = capture != 0;
+      if (isCaptured || !isOnDevice) {
+        DriverLibrary.copyAsync(address, hostAddress, filledBytes, stream.handle(), gpu);
       }
-      if (inGraph) {
+      if (isCaptured) {
         keepFor(captures.find(capture));
       }
-      there |= !inGraph;
+      isOnDevice |= !isCaptured;
     }
 
     private void keepFor(CaptureRegistry.Capture capture) {
       if (capture == null) {
-        stays = true;
+        isInForeignGraph = true;
       } else if (capture.keep(this, this::leaveGraph)) {
         graphs.incrementAndGet();
       }
@@ -208,13 +211,13 @@ public final class PlanTables implements AutoCloseable {
 
     /** A kernel that reads it was put into a stream. */
     void launched(GpuStream stream) {
-      if (inGraph) {
+      if (isCaptured) {
         return; // whose end is awaited
       }
-      if (launched == 0) {
-        launched = CudaLibrary.createEvent(false, gpu);
+      if (lastLaunch == 0) {
+        lastLaunch = CudaLibrary.createEvent(false, gpu);
       }
-      CudaLibrary.recordEvent(launched, stream.handle(), gpu);
+      CudaLibrary.recordEvent(lastLaunch, stream.handle(), gpu);
     }
 
     /** Frees the tables of a plan that is launched no more. */
@@ -224,20 +227,20 @@ public final class PlanTables implements AutoCloseable {
 
     private boolean hasEnded() {
       try {
-        return launched == 0 || CudaLibrary.isEventComplete(launched, gpu);
+        return lastLaunch == 0 || CudaLibrary.isEventComplete(lastLaunch, gpu);
       } catch (CudaException e) {
         if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
           throw e;
         }
-        stays = true; // a capture began between the check and the record
+        isInForeignGraph = true; // a capture began between the check and the record
         return true;
       }
     }
 
     private void free() {
-      if (launched != 0) {
-        CudaLibrary.destroyEvent(launched, gpu);
-        launched = 0;
+      if (lastLaunch != 0) {
+        CudaLibrary.destroyEvent(lastLaunch, gpu);
+        lastLaunch = 0;
       }
     }
   }
