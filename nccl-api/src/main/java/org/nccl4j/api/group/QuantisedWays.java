@@ -67,11 +67,11 @@ final class QuantisedWays {
     return CallShape.operation(shape) == Operation.ALL_REDUCE ? count : count * nRanks;
   }
 
-  private static long toAll() {
+  private static long allToAllShape() {
     return CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
   }
 
-  private static long gather() {
+  private static long allGatherShape() {
     return CallShape.of(Operation.ALL_GATHER, DataType.UINT8, RedOp.SUM, 0);
   }
 
@@ -106,45 +106,44 @@ final class QuantisedWays {
   /**
    * Predicted microseconds of a call whose ranks exchange with all.
    *
-   * @param toAll of the all-to-all
-   * @param gather of the all-gather; 0 where there is none
-   * @param own of the rank's own steps
+   * @param allGather 0 where there is none
+   * @param ownSteps on the rank's own memory
    */
-  private record Times(double toAll, double gather, double own) {
+  private record FlatTimes(double allToAll, double allGather, double ownSteps) {
     double sum() {
-      return toAll + gather + own;
+      return allToAll + allGather + ownSteps;
     }
   }
 
-  private Times flat(long shape, long count) {
+  private FlatTimes flat(long shape, long count) {
     long bytes = parts(shape, count).bytes();
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
-    return new Times(
-        planner.predict(toAll(), bytes),
-        all ? planner.predict(gather(), bytes) : 0,
-        own(shape, count));
+    return new FlatTimes(
+        planner.predict(allToAllShape(), bytes),
+        all ? planner.predict(allGatherShape(), bytes) : 0,
+        ownSteps(shape, count));
   }
 
   /**
    * Predicted microseconds of a call that goes hierarchically.
    *
-   * @param own of the rank's own steps, and of launches
+   * @param ownSteps on the rank's own memory, and launches
    * @param margin the factor of the sum: more than 1 where the way was not measured
    */
-  private record HierarchicalTimes(HierarchicalSum.Times messages, double own, double margin) {
+  private record HierarchicalTimes(HierarchicalSum.Times messages, double ownSteps, double margin) {
     double sum() {
-      return (messages.sum() + own) * margin;
+      return (messages.sum() + ownSteps) * margin;
     }
   }
 
   private HierarchicalTimes hierarchical(HierarchicalSum way, long shape, long count) {
     double launches = planner.isOfHosts() ? 0 : (way.scatters() ? 2 : 3) * GPU_LAUNCH;
     return new HierarchicalTimes(
-        way.times(planner), own(shape, count) + launches, planner.hierarchicalMargin());
+        way.times(planner), ownSteps(shape, count) + launches, planner.hierarchicalMargin());
   }
 
   /** Predicted microseconds of the steps on a rank's own memory, the same on all ranks. */
-  private double own(long shape, long count) {
+  private double ownSteps(long shape, long count) {
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
     long elements = elements(shape, count);
     double passes = all ? 1 : SCATTER_SHARE;
@@ -157,7 +156,7 @@ final class QuantisedWays {
   /** Returns the bytes and predicted time beside those of the plain operation, as lines to read. */
   String explain(Operation operation, long count, DataType type) {
     long shape = CallShape.of(operation, type, RedOp.SUM, 0);
-    Times flat = flat(shape, count);
+    FlatTimes flat = flat(shape, count);
     HierarchicalSum way = way(shape, count);
     double time = way == null ? flat.sum() : hierarchical(way, shape, count).sum();
     double plain = planner.predict(shape, count);
@@ -178,9 +177,9 @@ final class QuantisedWays {
         how.format().label(),
         how.block(),
         bytes,
-        flat.toAll,
-        all ? String.format(Locale.ROOT, ", all-gather %.2f us", flat.gather) : "",
-        flat.own,
+        flat.allToAll,
+        all ? String.format(Locale.ROOT, ", all-gather %.2f us", flat.allGather) : "",
+        flat.ownSteps,
         flat.sum(),
         plain,
         planner.hosts().size() > 1 ? betweenHosts(shape, count) : "",
@@ -195,10 +194,10 @@ final class QuantisedWays {
             .formatted(
                 flatBytes(shape, count),
                 CallShape.operation(shape) == Operation.ALL_REDUCE
-                    ? " and the all-gather" + byRings(gatherBy(shape, count))
+                    ? " and the all-gather" + byRings(gatherAlgorithm(shape, count))
                     : "",
                 plainBytes(shape, count),
-                byRings(plainBy(shape, count)));
+                byRings(plainAlgorithm(shape, count)));
     if (possible == null) {
       return text;
     }
@@ -214,7 +213,7 @@ final class QuantisedWays {
             possible.scatters()
                 ? ""
                 : String.format(Locale.ROOT, ", within them %.2f us", times.messages.toAll()),
-            times.own,
+            times.ownSteps,
             times.sum(),
             times.margin > 1 ? ", a third added as it is not measured between hosts" : "",
             way(shape, count) != null ? "hierarchically" : "the all-to-all");
@@ -227,17 +226,17 @@ final class QuantisedWays {
         planner.hosts().stream().mapToLong(List::size).map(m -> m * (nRanks - m)).max().orElse(0);
     long gathered =
         CallShape.operation(shape) == Operation.ALL_REDUCE
-            ? gathered(part, gatherBy(shape, count))
+            ? gathered(part, gatherAlgorithm(shape, count))
             : 0;
     return (long) ((double) most * part) + gathered; // of huge counts it has no more digits
   }
 
-  private Algorithm gatherBy(long shape, long count) {
+  private Algorithm gatherAlgorithm(long shape, long count) {
     long part = parts(shape, count).bytes();
     return planner.choice(Operation.ALL_GATHER, part, DataType.UINT8).algorithm();
   }
 
-  private Algorithm plainBy(long shape, long count) {
+  private Algorithm plainAlgorithm(long shape, long count) {
     return planner.choice(CallShape.operation(shape), count, CallShape.type(shape)).algorithm();
   }
 
@@ -258,7 +257,7 @@ final class QuantisedWays {
   /** Bytes that a host sends in the plain operation, likewise. */
   private long plainBytes(long shape, long count) {
     Operation operation = CallShape.operation(shape);
-    boolean byHosts = plainBy(shape, count) == Algorithm.HIERARCHICAL;
+    boolean byHosts = plainAlgorithm(shape, count) == Algorithm.HIERARCHICAL;
     long of = byHosts ? planner.hosts().size() : nRanks;
     long elements = elements(shape, count);
     long part = elements / of * (of - 1) + elements % of * (of - 1) / of;
