@@ -30,10 +30,10 @@ import org.nccl4j.operation.Operation;
  */
 final class FunctionReductions {
   /** Parts that are not the user's memory begin at multiples of so many bytes. */
-  private static final int UNIT = 16;
+  private static final int PART_ALIGNMENT = 16;
 
   /** Microseconds of a step on the rank's own memory, without its elements. */
-  private static final double STEP = 3;
+  private static final double STEP_MICROS = 3;
 
   /** Bytes that a step of a GPU reads and writes in a microsecond: half of an H100's memory's. */
   private static final double GPU_BYTES_PER_MICRO = 1_500_000;
@@ -109,7 +109,7 @@ final class FunctionReductions {
             "pass the number of structs times %d as count".formatted(bytes));
       }
       if (gpu && count > 0) {
-        int alignment = Math.min(UNIT, Integer.lowestOneBit(bytes));
+        int alignment = Math.min(PART_ALIGNMENT, Integer.lowestOneBit(bytes));
         checkAligned(shape, who, "send", call.send, alignment);
         checkAligned(shape, who, "recv", call.recv, alignment);
       }
@@ -179,7 +179,7 @@ final class FunctionReductions {
     }
     long part = (elements + nRanks - 1) / nRanks;
     if (part * nRanks != elements) {
-      int ofUnit = UNIT / Integer.min(UNIT, Integer.lowestOneBit(bytes));
+      int ofUnit = PART_ALIGNMENT / Integer.min(PART_ALIGNMENT, Integer.lowestOneBit(bytes));
       part = (part + ofUnit - 1) / ofUnit * ofUnit;
     }
     Layout inParts = new Layout(operation, bytes, elements, part, nRanks);
@@ -188,23 +188,24 @@ final class FunctionReductions {
   }
 
   private double predict(Planner planner, Layout layout) {
-    long gather = gather(layout.operation, 0);
+    long gather = gatherShape(layout.operation, 0);
     if (layout.isGathered()) {
-      return planner.predict(gather, layout.wholeBytes()) + step(nRanks, layout.wholeBytes());
+      return planner.predict(gather, layout.wholeBytes()) + stepMicros(nRanks, layout.wholeBytes());
     }
     double combined =
-        planner.predict(toAll(), layout.partBytes()) + step(nRanks, layout.partBytes());
+        planner.predict(allToAllShape(), layout.partBytes())
+            + stepMicros(nRanks, layout.partBytes());
     return layout.operation == Operation.REDUCE_SCATTER
         ? combined
         : combined
             + planner.predict(gather, layout.partBytes())
-            + (layout.isEven() ? 0 : 2 * step(1, layout.wholeBytes()));
+            + (layout.isEven() ? 0 : 2 * stepMicros(1, layout.wholeBytes()));
   }
 
-  /** Predicted microseconds of a step on so many copies of some bytes. */
-  private double step(int of, long bytes) {
+  /** Predicted microseconds of a step that combines some copies of so many bytes. */
+  private double stepMicros(int copies, long bytes) {
     double rate = onGpu ? GPU_BYTES_PER_MICRO : HOST_BYTES_PER_MICRO;
-    return STEP + (of + 1.0) * bytes / rate;
+    return STEP_MICROS + (copies + 1.0) * bytes / rate;
   }
 
   /** Predicted microseconds of a call. */
@@ -214,12 +215,12 @@ final class FunctionReductions {
         : predict(planner, layout(planner, shape, count, operator));
   }
 
-  private static long toAll() {
+  private static long allToAllShape() {
     return CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
   }
 
   /** Brings parts, or whole copies, to the ranks that need the result. */
-  private static long gather(Operation operation, int root) {
+  private static long gatherShape(Operation operation, int root) {
     return operation == Operation.REDUCE
         ? CallShape.of(Operation.GATHER, DataType.UINT8, RedOp.SUM, root)
         : CallShape.of(Operation.ALL_GATHER, DataType.UINT8, RedOp.SUM, 0);
@@ -250,9 +251,9 @@ final class FunctionReductions {
     Call steps = new Call(planner, launcher, shape, layout, call.operator, call.stream);
     steps.prepare();
     if (layout.isGathered()) {
-      steps.gathered(send, recv);
+      steps.gatherAndCombine(send, recv);
     } else {
-      steps.inParts(send, recv);
+      steps.combineInParts(send, recv);
     }
   }
 
@@ -291,11 +292,11 @@ final class FunctionReductions {
       planner.plan(operator, type(), nRanks, stride(), elements());
     }
 
-    private DeviceMemory copies(long bytes) {
+    private DeviceMemory copiesMemory(long bytes) {
       return copies.of(bytes, stream.isCapturing());
     }
 
-    private DeviceMemory parts(long bytes) {
+    private DeviceMemory partsMemory(long bytes) {
       return parts.of(bytes, stream.isCapturing());
     }
 
@@ -312,35 +313,35 @@ final class FunctionReductions {
     }
 
     /** All copies come to each rank that needs the result. */
-    void gathered(DeviceMemory send, DeviceMemory recv) {
-      DeviceMemory all = receives() ? copies(nRanks * layout.wholeBytes()) : null;
-      collective(gather(layout.operation, root), send, all);
+    void gatherAndCombine(DeviceMemory send, DeviceMemory recv) {
+      DeviceMemory all = receives() ? copiesMemory(nRanks * layout.wholeBytes()) : null;
+      collective(gatherShape(layout.operation, root), send, all);
       if (receives()) {
         combine(all, recv);
       }
     }
 
     /** All copies of a part come to its rank, and the results go on. */
-    void inParts(DeviceMemory send, DeviceMemory recv) {
+    void combineInParts(DeviceMemory send, DeviceMemory recv) {
       long part = layout.partBytes();
       long all = nRanks * part;
       DeviceMemory from = send;
       if (!layout.isEven()) {
-        from = parts(all);
+        from = partsMemory(all);
         copy(send, from);
       }
-      DeviceMemory mine = copies(all);
-      collective(toAll(), from, mine);
+      DeviceMemory mine = copiesMemory(all);
+      collective(allToAllShape(), from, mine);
       if (layout.operation == Operation.REDUCE_SCATTER) {
         combine(mine, recv);
         return;
       }
-      DeviceMemory results = layout.isEven() ? recv : parts(all);
+      DeviceMemory results = layout.isEven() ? recv : partsMemory(all);
       // A part of the receive buffer may lie in a window where other ranks' parts lie in none, and
       // the ranks would gather in different ways.
-      DeviceMemory own = layout.isEven() ? parts(part) : results.slice(rank * part, part);
+      DeviceMemory own = layout.isEven() ? partsMemory(part) : results.slice(rank * part, part);
       combine(mine, own);
-      collective(gather(layout.operation, root), own, receives() ? results : null);
+      collective(gatherShape(layout.operation, root), own, receives() ? results : null);
       if (!layout.isEven() && receives()) {
         copy(results, recv);
       }
