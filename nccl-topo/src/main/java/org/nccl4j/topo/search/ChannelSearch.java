@@ -110,7 +110,7 @@ final class ChannelSearch {
         continue;
       }
       Node net = space.machine.nets().get(n);
-      state.netIn(state.nChannels, n);
+      state.setNetIn(state.nChannels, n);
       state.latencyInter = net.net().latency();
       changeCard(net, -speed);
       if (state.pattern.isHeads()) {
@@ -186,7 +186,7 @@ final class ChannelSearch {
   /** Goes to a GPU, searches on from there, and comes back. */
   private void enter(Node from, Place place) {
     Node gpu = space.gpus.get(place.gpu);
-    if (from != null && !follow(from, gpu, 1)) {
+    if (from != null && !take(from, gpu, 1)) {
       return;
     }
     long flag = 1L << state.nChannels;
@@ -194,7 +194,7 @@ final class ChannelSearch {
     search(place);
     used[place.gpu] ^= flag;
     if (from != null) {
-      follow(from, gpu, -1);
+      giveBack(from, gpu, 1);
     }
   }
 
@@ -206,7 +206,7 @@ final class ChannelSearch {
       complete();
       return;
     }
-    state.gpu(state.nChannels, place.step, place.gpu);
+    state.setGpu(state.nChannels, place.step, place.gpu);
     if (place.step == place.netStep) {
       backToNet(place);
     } else if (state.pattern == Pattern.NVLS) {
@@ -254,20 +254,27 @@ final class ChannelSearch {
         continue;
       }
       Node net = space.machine.nets().get(n);
-      if (followHalf(gpu, net, 1, balanced)) {
-        state.netOut(state.nChannels, n);
+      if (takeToNet(gpu, net, balanced)) {
+        state.setNetOut(state.nChannels, n);
         search(new Place(place.gpu, place.step, nextNetStep, place.firstStep, place.order));
-        followHalf(gpu, net, -1, balanced);
+        giveBackToNet(gpu, net, balanced);
       }
     }
   }
 
-  private boolean followHalf(Node gpu, Node net, int mult, boolean half) {
+  private boolean takeToNet(Node gpu, Node net, boolean half) {
     float full = state.bwInter;
     state.bwInter = half ? full / 2 : full;
-    boolean done = follow(gpu, net, mult);
+    boolean taken = take(gpu, net, 1);
     state.bwInter = full;
-    return done;
+    return taken;
+  }
+
+  private void giveBackToNet(Node gpu, Node net, boolean half) {
+    float full = state.bwInter;
+    state.bwInter = half ? full / 2 : full;
+    giveBack(gpu, net, 1);
+    state.bwInter = full;
   }
 
   private int[] nextGpus(Place place) {
@@ -289,35 +296,45 @@ final class ChannelSearch {
   private void closeRing(Place place) {
     Node gpu = space.gpus.get(place.gpu);
     Node first = space.gpus.get(state.gpu(state.nChannels, 0));
-    if (follow(gpu, first, 1)) {
+    if (take(gpu, first, 1)) {
       search(new Place(first.index(), place.step + 1, place.netStep, NEVER, place.order));
-      follow(gpu, first, -1);
+      giveBack(gpu, first, 1);
     }
   }
 
   /**
-   * Takes the bandwidth of a path, times a factor; a negative factor gives it back. False if the
-   * path is too long or too narrow.
+   * Takes a channel's bandwidth from the links of a path.
+   *
+   * @param share of the bandwidth; only a whole one looks at the path's length
+   * @return false, having taken nothing, if the path is too long or too narrow
    */
-  boolean follow(Node from, Node to, float mult) {
+  boolean take(Node from, Node to, float share) {
+    return (share != 1 || isNear(from, to)) && change(from, to, share);
+  }
+
+  /** Gives back what {@link #take} has taken. */
+  void giveBack(Node from, Node to, float share) {
+    change(from, to, -share);
+  }
+
+  private boolean isNear(Node from, Node to) {
+    PathType limit = isWithinMachine(from, to) ? state.typeIntra : state.typeInter;
+    return space.path(from, to).type().within(limit)
+        && (!state.pattern.isTree() || space.path(to, from).type().within(limit));
+  }
+
+  private boolean change(Node from, Node to, float share) {
     Path path = space.path(from, to);
-    boolean intra = isLocal(from) && isLocal(to);
-    PathType limit = intra ? state.typeIntra : state.typeInter;
-    if (path.type() == PathType.DIS) {
+    float bandwidth = (isWithinMachine(from, to) ? state.bwIntra : state.bwInter) * share;
+    if (path.type() == PathType.DIS || !space.capacity.take(path, from, bandwidth)) {
       return false;
     }
-    if (mult == 1) {
-      boolean bothWays = state.pattern.isTree();
-      if (!path.type().within(limit) || (bothWays && !space.path(to, from).type().within(limit))) {
-        return false;
-      }
-    }
-    float bandwidth = (intra ? state.bwIntra : state.bwInter) * mult;
-    if (!space.capacity.take(path, from, bandwidth)) {
-      return false;
-    }
-    state.hops = (int) (state.hops + mult * path.hops());
+    state.hops = (int) (state.hops + share * path.hops());
     return true;
+  }
+
+  private static boolean isWithinMachine(Node from, Node to) {
+    return isLocal(from) && isLocal(to);
   }
 
   private static boolean isLocal(Node node) {

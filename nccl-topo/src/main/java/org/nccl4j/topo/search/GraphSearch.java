@@ -167,12 +167,12 @@ final class GraphSearch {
             + " Check the topology file, or allow longer paths with NCCL_P2P_LEVEL=SYS.",
         best.kind.label(), best.gpus);
     for (int g = 0; g <= last; g++) {
-      best.gpu(0, g, g);
+      best.setGpu(0, g, g);
     }
     best.bwIntra = 0.1f;
     best.typeIntra = PathType.SYS;
-    best.netIn(0, space.nets.preferred(0));
-    best.netOut(0, space.nets.preferred(last));
+    best.setNetIn(0, space.nets.preferred(0));
+    best.setNetOut(0, space.nets.preferred(last));
     best.bwInter = networked ? 0.1f : 0;
     best.typeInter = networked ? PathType.SYS : PathType.DIS;
     best.nChannels = 1;

@@ -17,37 +17,31 @@ final class HeadSearch {
     Node nvSwitch = search.space().machine.nvSwitches().get(0);
     int gpus = search.state().gpus;
     int down = 0;
-    while (down < gpus && fromSwitch(nvSwitch, down, head, 1)) {
+    while (down < gpus && search.take(nvSwitch, gpu(down), share(down, head))) {
       down++;
     }
     if (down == gpus) {
       int up = 0;
-      while (up < gpus && toSwitch(nvSwitch, up, head, 1)) {
+      while (up < gpus && search.take(gpu(up), nvSwitch, share(up, head))) {
         up++;
       }
       if (up == gpus) {
         search.finish(ChannelSearch.Order.FREE);
       }
       while (up > 0) {
-        toSwitch(nvSwitch, --up, head, -1);
+        up--;
+        search.giveBack(gpu(up), nvSwitch, share(up, head));
       }
     }
     while (down > 0) {
-      fromSwitch(nvSwitch, --down, head, -1);
+      down--;
+      search.giveBack(nvSwitch, gpu(down), share(down, head));
     }
   }
 
-  private boolean fromSwitch(Node nvSwitch, int gpu, int head, int sign) {
-    return search.follow(nvSwitch, gpu(gpu), share(gpu, head, sign));
-  }
-
-  private boolean toSwitch(Node nvSwitch, int gpu, int head, int sign) {
-    return search.follow(gpu(gpu), nvSwitch, share(gpu, head, sign));
-  }
-
   /** The head pays double: it sends and receives the sums as well. */
-  private static float share(int gpu, int head, int sign) {
-    return gpu == head ? 2 * sign : sign;
+  private static float share(int gpu, int head) {
+    return gpu == head ? 2 : 1;
   }
 
   void collnet(int head) {
@@ -55,12 +49,12 @@ final class HeadSearch {
     int gpus = state.gpus;
     float share = (float) (1.0 / (gpus - 1));
     int out = 0;
-    while (out < gpus && search.follow(gpu(head), gpu(out), share)) {
+    while (out < gpus && search.take(gpu(head), gpu(out), share)) {
       out++;
     }
     if (out == gpus) {
       int in = 0;
-      while (in < gpus && search.follow(gpu(in), gpu(head), share)) {
+      while (in < gpus && search.take(gpu(in), gpu(head), share)) {
         in++;
       }
       if (in == gpus) {
@@ -68,11 +62,11 @@ final class HeadSearch {
         search.finish(ChannelSearch.Order.FREE);
       }
       while (in > 0) {
-        search.follow(gpu(--in), gpu(head), -share);
+        search.giveBack(gpu(--in), gpu(head), share);
       }
     }
     while (out > 0) {
-      search.follow(gpu(head), gpu(--out), -share);
+      search.giveBack(gpu(head), gpu(--out), share);
     }
   }
 
@@ -80,7 +74,7 @@ final class HeadSearch {
     int step = 1;
     for (int gpu = 0; gpu < state.gpus; gpu++) {
       if (gpu != head) {
-        state.gpu(state.nChannels, step++, gpu);
+        state.setGpu(state.nChannels, step++, gpu);
       }
     }
   }

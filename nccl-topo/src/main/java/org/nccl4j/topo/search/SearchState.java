@@ -26,8 +26,12 @@ final class SearchState {
   PathType typeInter = PathType.LOC;
   boolean sameChannels;
   int hops;
-  private final int[] order;
-  private final int[] nets;
+
+  /** GPUs of all channels: those of a channel follow each other, in the order of its steps. */
+  private final int[] channelGpus;
+
+  /** The networks by which each channel enters and leaves. */
+  private final int[] channelNets;
 
   SearchState(GraphKind kind, int gpus, int minChannels, int maxChannels) {
     this.kind = kind;
@@ -35,9 +39,9 @@ final class SearchState {
     this.pattern = kind.pattern();
     this.minChannels = minChannels;
     this.maxChannels = maxChannels;
-    this.order = new int[TopoSettings.MAX_CHANNELS * gpus];
-    this.nets = new int[TopoSettings.MAX_CHANNELS * 2];
-    Arrays.fill(nets, NO_NET);
+    this.channelGpus = new int[TopoSettings.MAX_CHANNELS * gpus];
+    this.channelNets = new int[TopoSettings.MAX_CHANNELS * 2];
+    Arrays.fill(channelNets, NO_NET);
   }
 
   void copyFrom(SearchState other) {
@@ -53,32 +57,32 @@ final class SearchState {
     typeInter = other.typeInter;
     sameChannels = other.sameChannels;
     hops = other.hops;
-    System.arraycopy(other.order, 0, order, 0, order.length);
-    System.arraycopy(other.nets, 0, nets, 0, nets.length);
+    System.arraycopy(other.channelGpus, 0, channelGpus, 0, channelGpus.length);
+    System.arraycopy(other.channelNets, 0, channelNets, 0, channelNets.length);
   }
 
   int gpu(int channel, int step) {
-    return order[channel * gpus + step];
+    return channelGpus[channel * gpus + step];
   }
 
-  void gpu(int channel, int step, int gpu) {
-    order[channel * gpus + step] = gpu;
+  void setGpu(int channel, int step, int gpu) {
+    channelGpus[channel * gpus + step] = gpu;
   }
 
   int netIn(int channel) {
-    return nets[channel * 2];
+    return channelNets[channel * 2];
   }
 
   int netOut(int channel) {
-    return nets[channel * 2 + 1];
+    return channelNets[channel * 2 + 1];
   }
 
-  void netIn(int channel, int net) {
-    nets[channel * 2] = net;
+  void setNetIn(int channel, int net) {
+    channelNets[channel * 2] = net;
   }
 
-  void netOut(int channel, int net) {
-    nets[channel * 2 + 1] = net;
+  void setNetOut(int channel, int net) {
+    channelNets[channel * 2 + 1] = net;
   }
 
   float totalIntra() {
@@ -113,8 +117,8 @@ final class SearchState {
     }
     int doubled = Math.min(nChannels * 2, maxChannels);
     int added = doubled - nChannels;
-    System.arraycopy(order, 0, order, nChannels * gpus, added * gpus);
-    System.arraycopy(nets, 0, nets, nChannels * 2, added * 2);
+    System.arraycopy(channelGpus, 0, channelGpus, nChannels * gpus, added * gpus);
+    System.arraycopy(channelNets, 0, channelNets, nChannels * 2, added * 2);
     int factor = (doubled + nChannels - 1) / nChannels;
     bwIntra /= factor;
     bwInter /= factor;
