@@ -26,7 +26,7 @@ import org.nccl4j.operation.Operation;
  */
 public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch {
   private final CommunicatorRank rank;
-  private final ArgumentCheck check;
+  private final ArgumentCheck arguments;
   private final CheckedCall last = new CheckedCall();
   private final SteppedReductions steps;
   private final GroupLauncher groups;
@@ -51,7 +51,7 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
   public OperationDispatcher(
       CommunicatorRank rank, Planner planner, Launcher launcher, CallConsistencyCheck signatures) {
     this.rank = rank;
-    this.check =
+    this.arguments =
         new ArgumentCheck(
             rank.name(),
             rank.rank(),
@@ -104,12 +104,12 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
 
   /** True if buffers are refused that overlap in another way than in place. */
   public boolean checksOverlaps() {
-    return check.checksOverlaps();
+    return arguments.checksOverlaps();
   }
 
   /** Refuses a root that is not a rank, of an operation that consists of sends and receives. */
   public void requireRoot(String operation, int root) {
-    check.requireRoot(operation, root);
+    arguments.requireRoot(operation, root);
   }
 
   /**
@@ -188,7 +188,7 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
     }
     boolean repeated = last.repeats(shape, send, recv, count, stream) && !isUndecided(send, recv);
     if (!repeated) {
-      check(shape, send, recv, count, stream);
+      checkCall(shape, send, recv, count, stream);
     }
     launcher.enter();
     try {
@@ -202,8 +202,8 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
       if (!rank.checksPointers()) {
         last.set(shape, send, recv, count, stream);
       }
-      DeviceMemory from = check.send(shape, send, count);
-      DeviceMemory to = check.recv(shape, recv, count);
+      DeviceMemory from = arguments.send(shape, send, count);
+      DeviceMemory to = arguments.recv(shape, recv, count);
       launch(shape, from, to, count, stream);
     } finally {
       launcher.leave();
@@ -232,12 +232,12 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
       keep(group, shape, residual, send, recv, count, stream);
       return;
     }
-    check(shape, send, recv, count, stream);
+    checkCall(shape, send, recv, count, stream);
     steps.quantised().checkResidual(residual, shape, count);
     launcher.enter();
     try {
-      DeviceMemory from = check.send(shape, send, count);
-      DeviceMemory to = check.recv(shape, recv, count);
+      DeviceMemory from = arguments.send(shape, send, count);
+      DeviceMemory to = arguments.recv(shape, recv, count);
       launchQuantised(shape, residual, from, to, count, stream);
     } finally {
       launcher.leave();
@@ -245,11 +245,11 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
   }
 
   @HotPath
-  private void check(
+  private void checkCall(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     checkArguments(shape, send, recv, count, stream);
     if (isUndecided(send, recv)) {
-      decide(shape, send, recv, count, stream);
+      mapUnused(shape, send, recv, count, stream);
     }
   }
 
@@ -261,7 +261,7 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
   @HotPath
   private void checkArguments(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
-    check.check(shape, send, recv, count, stream);
+    arguments.check(shape, send, recv, count, stream);
     if (isQuantised(shape)) {
       steps.quantised().check(shape, count);
     }
@@ -289,9 +289,9 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
       DeviceMemory from = send;
       DeviceMemory to = recv;
       if (!isKnown(group.size(), shape, send, recv, count, stream)) {
-        check(shape, send, recv, count, stream);
-        from = check.send(shape, send, count);
-        to = check.recv(shape, recv, count);
+        checkCall(shape, send, recv, count, stream);
+        from = arguments.send(shape, send, count);
+        to = arguments.recv(shape, recv, count);
       }
       if (residual != null) {
         steps.quantised().checkResidual(residual, shape, count);
@@ -355,7 +355,7 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
   }
 
   /** Buffers that are registered and have not been used are mapped first, by all ranks. */
-  private void decide(
+  private void mapUnused(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     if (CallShape.operation(shape).isOfAllRanks() && count > 0 && !stream.isCapturing()) {
       BufferWindows windows = planner.windows();
@@ -381,8 +381,8 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
         group.settle();
       }
       launcher.checkAccepts();
-      check.check(kind, send, recv, count, stream);
-      check.check(kind, operator);
+      arguments.check(kind, send, recv, count, stream);
+      arguments.check(kind, operator);
       long shape = CallShape.withFunction(kind, operator.mark(rank.device().kind()));
       if (operator.isFunction()) {
         steps.check(new FunctionReductions.Reduced(shape, operator, send, recv, count, stream));
@@ -391,10 +391,10 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
         throw steps.quantised().refusal(shape, operator.name());
       }
       if (group != null && rank.isOnGpu() && count > 0 && steps.takes(operator)) {
-        load(shape, count, operator);
+        loadFunction(shape, count, operator);
       }
-      DeviceMemory from = check.send(shape, send, count);
-      DeviceMemory to = check.recv(shape, recv, count);
+      DeviceMemory from = arguments.send(shape, send, count);
+      DeviceMemory to = arguments.recv(shape, recv, count);
       boolean leases = group == null || !group.leases(stream);
       Task.lease(from, to, operator.memory(), leases ? stream : null);
       if (group == null) {
@@ -414,7 +414,7 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
    * Loads a function's code at its call in a group, whose thread may launch for several ranks: the
    * driver may load none while a kernel waits for a rank that the thread launches later.
    */
-  private void load(long shape, long count, ReductionOperator operator) {
+  private void loadFunction(long shape, long count, ReductionOperator operator) {
     launcher.enter();
     try {
       steps.prepare(shape, count, operator, null);
@@ -564,7 +564,7 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
     Arguments.count(count);
     launcher.enter();
     try {
-      check.check(shape, operator);
+      arguments.check(shape, operator);
       steps.check(new FunctionReductions.Reduced(shape, operator, null, null, count, null));
       if (rank.isOnGpu() && count > 0 && !steps.prepare(shape, count, operator, null)) {
         planner.plan(shape, count, operator);
