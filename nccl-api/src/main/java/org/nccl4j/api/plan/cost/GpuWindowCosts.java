@@ -18,20 +18,20 @@ import org.nccl4j.topo.cluster.CommTopology;
  * MeasuredTable}). Without measurements they are modelled over NVLink, and estimated otherwise.
  */
 final class GpuWindowCosts {
-  private static final double LL_LATENCY = 5;
-  private static final double BARRIERS = 8;
-  private static final double COPIES = 30;
+  private static final double LINES_MICROS = 5;
+  private static final double BARRIERS_MICROS = 8;
+  private static final double COPY_ENGINE_MICROS = 30;
   private static final double GIGABYTES = 320;
   private static final double COPY_GIGABYTES = 375;
   private static final double LL_GIGABYTES = 150;
   private static final double LL128_GIGABYTES = 250;
-  private static final double PAIRWISE = 8;
+  private static final double PAIRWISE_MICROS = 8;
   private static final double ROUNDING = 1e-9;
 
-  /** A guess must not win over what was measured. */
-  private static final double DOUBT = 1.5;
+  /** An estimate must not win over what was measured. */
+  private static final double ESTIMATE_MARGIN = 1.5;
 
-  private static final String GUESSED =
+  private static final String ESTIMATED =
       "estimates, since none were measured for this GPU and NVLink does not connect all GPUs:"
           + " used only if NCCL_ALGO names these algorithms";
 
@@ -40,9 +40,9 @@ final class GpuWindowCosts {
 
   private final int nRanks;
   private final String source;
-  private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
-  private final Map<String, TreeMap<Long, Integer>> blocks = new HashMap<>();
-  private final Map<String, TreeMap<Long, Integer>> fewest = new HashMap<>();
+  private final Map<String, TreeMap<Long, Double>> micros = new HashMap<>();
+  private final Map<String, TreeMap<Long, Integer>> bestBlocks = new HashMap<>();
+  private final Map<String, TreeMap<Long, Integer>> fewestBlocks = new HashMap<>();
 
   /** The costs of a model; read once. */
   static GpuWindowCosts of(String model, int nRanks) {
@@ -53,7 +53,7 @@ final class GpuWindowCosts {
   private GpuWindowCosts(String model, int nRanks) {
     this.nRanks = nRanks;
     Optional<MeasuredTable> table = MeasuredTable.find(model, "direct", nRanks);
-    this.source = table.map(found -> found.source(nRanks)).orElse(GUESSED);
+    this.source = table.map(found -> found.source(nRanks)).orElse(ESTIMATED);
     table.ifPresent(found -> found.lines().forEach(this::read));
   }
 
@@ -63,14 +63,14 @@ final class GpuWindowCosts {
    */
   private void read(String[] words) {
     String way = words[1] + " " + words[2];
-    curves.put(way, CostPoints.read(words, 3));
-    blocks.put(way, CostPoints.read(words, 3, 2));
-    fewest.put(way, CostPoints.read(words, 3, 3));
+    micros.put(way, CostPoints.read(words, 3));
+    bestBlocks.put(way, CostPoints.read(words, 3, 2));
+    fewestBlocks.put(way, CostPoints.read(words, 3, 3));
   }
 
   /** True if some were measured. */
   boolean areMeasured() {
-    return !curves.isEmpty();
+    return !micros.isEmpty();
   }
 
   /**
@@ -116,14 +116,14 @@ final class GpuWindowCosts {
     if (algorithm.isLines() && bytes > CudaDevice.lineData(nRanks, algorithm)) {
       return Double.POSITIVE_INFINITY;
     }
-    TreeMap<Long, Double> measured = find(curves, operation, algorithm);
+    TreeMap<Long, Double> measured = find(micros, operation, algorithm);
     if (measured != null) {
       return MeasuredCosts.at(measured, bytes);
     }
     return switch (algorithm) {
       case COPY_ENGINE_BATCH, COPY_ENGINE_STREAM -> CostModel.ONLY_WHERE_ASKED + bytes;
-      case PAIRWISE -> guess(operation, algorithm, bytes);
-      default -> (curves.isEmpty() ? 1 : DOUBT) * guess(operation, algorithm, bytes);
+      case PAIRWISE -> estimate(operation, algorithm, bytes);
+      default -> (micros.isEmpty() ? 1 : ESTIMATE_MARGIN) * estimate(operation, algorithm, bytes);
     };
   }
 
@@ -146,14 +146,14 @@ final class GpuWindowCosts {
     return measured.get(like + " " + algorithm.label());
   }
 
-  private double guess(Operation operation, Algorithm algorithm, long bytes) {
+  private double estimate(Operation operation, Algorithm algorithm, long bytes) {
     double traffic = traffic(operation, algorithm) * bytes / 1e3;
     return switch (algorithm) {
-      case DIRECT_LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
-      case DIRECT_LL128 -> LL_LATENCY + traffic / LL128_GIGABYTES;
-      case DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
-      case COPY_ENGINE -> COPIES + traffic / COPY_GIGABYTES;
-      case PAIRWISE -> PAIRWISE + traffic(operation, algorithm) * bytes / (GIGABYTES * 1e3);
+      case DIRECT_LL -> LINES_MICROS + 2 * traffic / LL_GIGABYTES;
+      case DIRECT_LL128 -> LINES_MICROS + traffic / LL128_GIGABYTES;
+      case DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> BARRIERS_MICROS + traffic / GIGABYTES;
+      case COPY_ENGINE -> COPY_ENGINE_MICROS + traffic / COPY_GIGABYTES;
+      case PAIRWISE -> PAIRWISE_MICROS + traffic(operation, algorithm) * bytes / (GIGABYTES * 1e3);
       default -> throw new IllegalArgumentException(algorithm.label());
     };
   }
@@ -173,7 +173,7 @@ final class GpuWindowCosts {
    * @param bytes of count elements
    */
   int blocks(Operation operation, Algorithm algorithm, long bytes) {
-    TreeMap<Long, Integer> best = find(blocks, operation, algorithm);
+    TreeMap<Long, Integer> best = find(bestBlocks, operation, algorithm);
     if (best == null) {
       return 0;
     }
@@ -187,7 +187,7 @@ final class GpuWindowCosts {
 
   /** The fewest blocks that are as good, as measured for the next smaller size; 0 for none. */
   int fewestBlocks(Operation operation, Algorithm algorithm, long bytes) {
-    TreeMap<Long, Integer> few = find(fewest, operation, algorithm);
+    TreeMap<Long, Integer> few = find(fewestBlocks, operation, algorithm);
     if (few == null) {
       return 0;
     }
