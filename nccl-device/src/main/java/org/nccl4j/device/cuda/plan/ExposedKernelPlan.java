@@ -26,7 +26,7 @@ final class ExposedKernelPlan extends CudaKernelPlan {
    *
    * @param number among all works, less than {@link KernelLayout#EXPOSED_WORKS}
    */
-  record Carried(int number, P2pPlans.Place place, long bytes) {
+  record Carried(int number, MessageGroups.Place place, long bytes) {
     long address(long send, long recv) {
       return switch (place.base()) {
         case NONE -> place.address();

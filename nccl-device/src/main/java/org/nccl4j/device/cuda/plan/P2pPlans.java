@@ -3,13 +3,8 @@ package org.nccl4j.device.cuda.plan;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
-import java.util.Map;
-import java.util.NavigableMap;
 import java.util.OptionalLong;
-import java.util.TreeMap;
-import jcuda.driver.CUdevice_attribute;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -17,7 +12,10 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.Gpu;
-import org.nccl4j.device.cuda.module.MessageKernel;
+import org.nccl4j.device.cuda.plan.MessageGroups.Base;
+import org.nccl4j.device.cuda.plan.MessageGroups.Kind;
+import org.nccl4j.device.cuda.plan.MessageGroups.Place;
+import org.nccl4j.device.cuda.plan.MessageGroups.Transfer;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.P2pWork;
@@ -26,16 +24,8 @@ import org.nccl4j.device.symmetric.WindowView;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Turns sends and receives into one kernel. Works of the same peer and direction form a group, done
- * in order by the group's blocks, one for each channel. Blocks are in order of the distance between
- * the ranks, then of channels, then sends before receives: where not all blocks fit the GPU at
- * once, the first that is not done has its partner at work, however few fit. Other kernels and the
- * partition of a stream's context may leave less room than a GPU has multiprocessors. On a small
+ * Turns sends and receives into one kernel, which does them in {@link MessageGroups}. On a small
  * GPU no kernel has more blocks than fit: {@link P2pLaunches}.
- *
- * <p>All sends of a distance come before its receives, which is faster, where a GPU has a
- * multiprocessor for each block and the sends end with no receiver at work, since their data fit
- * the slots.
  */
 public final class P2pPlans {
   private static final int TOGETHER = 2; // blocks of a multiprocessor, as in family.cu
@@ -50,55 +40,6 @@ public final class P2pPlans {
 
   /** Most blocks of a kernel: a group's first block has 16 bits. */
   private static final int MOST_BLOCKS = 0xffff;
-
-  /**
-   * Least bytes of a message that a proxy sends from its buffer or receives there. Of fewer, a copy
-   * costs less than waiting until they have been sent.
-   */
-  private static final int LEAST_EXPOSED = 64 << 10;
-
-  private static final int SHARE_MULTIPLE = 128; // Share
-
-  /** Steps that a channel can send before the receiver takes one: a kernel before leaves some. */
-  private static final int FREE_STEPS = ConnectionLayout.STEPS - KernelLayout.UNTOLD_STEPS;
-
-  private enum Kind {
-    SEND,
-    RECV,
-    COPY
-  }
-
-  /** The buffer that an address is an offset in; NONE for an address of its own. */
-  enum Base {
-    NONE,
-    SEND,
-    RECV
-  }
-
-  /** The place of a work's data. */
-  record Place(long address, Base base) {}
-
-  /**
-   * A work of the kernel.
-   *
-   * @param target of a copy
-   * @param told what the kernel is told of windows, for a message with an offer
-   * @param signature of the call that it is part of; of no matter for a copy
-   */
-  private record Transfer(
-      Place place,
-      Place target,
-      long bytes,
-      Protocol protocol,
-      int parts,
-      OptionalLong told,
-      int signature) {
-    boolean isOffered() {
-      return told.isPresent();
-    }
-  }
-
-  private record Key(Kind kind, int peer) {}
 
   private final PlanContext context;
   private final KernelCommunicatorSpec spec;
@@ -143,20 +84,20 @@ public final class P2pPlans {
 
   /** A kernel that does all of them, or several where the GPU has no room for one. */
   public CudaPlan prepare(List<P2pWork> works) {
-    NavigableMap<Key, List<Transfer>> groups = group(works);
+    MessageGroups groups = group(works);
     CudaKernelPlan.Needs needs = needs(works);
     int most = Math.min(MOST_BLOCKS, spec.launching().messageBlocks());
-    if (blocks(groups) <= most) {
+    if (groups.blocks() <= most) {
       return kernel(groups, needs);
     }
     List<CudaKernelPlan> kernels = new ArrayList<>();
-    NavigableMap<Key, List<Transfer>> next = new TreeMap<>(groups.comparator());
-    for (NavigableMap<Key, List<Transfer>> near : byDistance(groups)) {
-      if (!next.isEmpty() && blocks(next) + blocks(near) > most) {
+    MessageGroups next = new MessageGroups(context);
+    for (MessageGroups near : groups.byDistance()) {
+      if (!next.isEmpty() && next.blocks() + near.blocks() > most) {
         kernels.add(kernel(next, needs));
-        next = new TreeMap<>(groups.comparator());
+        next = new MessageGroups(context);
       }
-      next.putAll(near);
+      next.addAll(near);
     }
     kernels.add(kernel(next, needs));
     return kernels.size() == 1
@@ -169,35 +110,9 @@ public final class P2pPlans {
     return new P2pLaunches(context, plans, P2pLaunches.needs(plans));
   }
 
-  /** The sends and the receives of each distance, in order. */
-  private List<NavigableMap<Key, List<Transfer>>> byDistance(
-      NavigableMap<Key, List<Transfer>> groups) {
-    List<NavigableMap<Key, List<Transfer>>> all = new ArrayList<>();
-    Key before = null;
-    for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
-      if (before == null || !isPair(before, group.getKey())) {
-        all.add(new TreeMap<>(groups.comparator()));
-      }
-      all.get(all.size() - 1).put(group.getKey(), group.getValue());
-      before = group.getKey();
-    }
-    return all;
-  }
-
-  /** Most blocks that groups need, as they take turns. */
-  private int blocks(NavigableMap<Key, List<Transfer>> groups) {
-    return byDistance(groups).stream()
-        .mapToInt(
-            near ->
-                near.size() * near.values().stream().mapToInt(P2pPlans::channels).max().orElse(0))
-        .sum();
-  }
-
-  private CudaKernelPlan kernel(
-      NavigableMap<Key, List<Transfer>> groups, CudaKernelPlan.Needs needs) {
-    int nWorks = groups.values().stream().mapToInt(List::size).sum();
+  private CudaKernelPlan kernel(MessageGroups groups, CudaKernelPlan.Needs needs) {
     boolean inline =
-        groups.size() <= KernelLayout.INLINE_GROUPS && nWorks <= KernelLayout.INLINE_WORKS;
+        groups.size() <= KernelLayout.INLINE_GROUPS && groups.works() <= KernelLayout.INLINE_WORKS;
     Offheap arguments = context.offheap().take(KernelLayout.P2P_BYTES);
     memory.putCommunicator(arguments);
     arguments.putInt(KernelLayout.N_GROUPS, groups.size());
@@ -205,23 +120,20 @@ public final class P2pPlans {
     PlanTables.Table table = null;
     if (inline) {
       blocks =
-          put(
-              groups,
-              arguments.bytes(),
-              KernelLayout.INLINE_GROUP_TABLE,
-              KernelLayout.INLINE_WORK_TABLE);
+          groups.write(
+              arguments.bytes(), KernelLayout.INLINE_GROUP_TABLE, KernelLayout.INLINE_WORK_TABLE);
     } else {
       int workTable = groups.size() * KernelLayout.GROUP_BYTES;
-      byte[] tables = new byte[workTable + nWorks * KernelLayout.WORK_SIZE];
+      byte[] tables = new byte[workTable + groups.works() * KernelLayout.WORK_SIZE];
       ByteBuffer target = ByteBuffer.wrap(tables).order(ByteOrder.nativeOrder());
-      blocks = put(groups, target, 0, workTable);
+      blocks = groups.write(target, 0, workTable);
       table = context.tables().take(tables);
       arguments.putLong(KernelLayout.GROUPS, table.address());
       arguments.putLong(KernelLayout.WORKS, table.address() + workTable);
     }
-    long function = blocks == 0 ? 0 : context.kernels().p2p(kernelOf(groups));
-    CudaKernelPlan.Shape shape = new CudaKernelPlan.Shape(blocks, threads(groups), 1);
-    List<ExposedKernelPlan.Carried> carried = carried(groups);
+    long function = blocks == 0 ? 0 : context.kernels().p2p(groups.kernel());
+    CudaKernelPlan.Shape shape = new CudaKernelPlan.Shape(blocks, groups.threads(), 1);
+    List<ExposedKernelPlan.Carried> carried = groups.carried();
     return carried.isEmpty()
         ? new CudaKernelPlan(context, arguments, table, function, shape, needs)
         : new ExposedKernelPlan(
@@ -232,63 +144,8 @@ public final class P2pPlans {
             new ExposedKernelPlan.Launch(context, function, shape, needs));
   }
 
-  /** Returns the works whose proxies can use their buffers, in the order of the table. */
-  private List<ExposedKernelPlan.Carried> carried(NavigableMap<Key, List<Transfer>> groups) {
-    List<ExposedKernelPlan.Carried> all = new ArrayList<>();
-    int number = 0;
-    for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
-      boolean uses = usesBuffers(group.getKey());
-      for (Transfer transfer : group.getValue()) {
-        boolean large = transfer.protocol() == Protocol.SIMPLE && transfer.bytes() >= LEAST_EXPOSED;
-        if (uses && large && number < KernelLayout.EXPOSED_WORKS) {
-          all.add(new ExposedKernelPlan.Carried(number, transfer.place(), transfer.bytes()));
-        }
-        number++;
-      }
-    }
-    return List.copyOf(all);
-  }
-
-  private boolean usesBuffers(Key key) {
-    if (key.kind() == Kind.COPY) {
-      return false;
-    }
-    Connection connection = connection(spec, key.kind() == Kind.SEND, key.peer());
-    return connection.carried() != 0
-        && (key.kind() == Kind.SEND ? connection.exposed() : connection.placed()) != null;
-  }
-
-  private static MessageKernel kernelOf(Map<Key, List<Transfer>> groups) {
-    List<Transfer> all = groups.values().stream().flatMap(List::stream).toList();
-    if (all.stream().allMatch(t -> t.target() == null && t.protocol() == Protocol.LL)) {
-      return MessageKernel.SMALL;
-    }
-    boolean flagged =
-        all.stream()
-            .allMatch(
-                t -> t.target() != null || (t.protocol() != Protocol.SIMPLE && !t.isOffered()));
-    return flagged ? MessageKernel.FLAGGED : MessageKernel.ANY;
-  }
-
-  /** All roles where a transfer is Simple; otherwise as many as have a part of a line each. */
-  private static int threads(Map<Key, List<Transfer>> groups) {
-    if (kernelOf(groups) == MessageKernel.ANY) {
-      return KernelLayout.SIMPLE_THREADS;
-    }
-    long lines = 0;
-    for (List<Transfer> transfers : groups.values()) {
-      for (Transfer transfer : transfers) {
-        if (transfer.protocol() == Protocol.LL128) {
-          return KernelLayout.FLAGGED_THREADS;
-        }
-        lines = Math.max(lines, transfer.bytes() / transfer.parts() / 8);
-      }
-    }
-    return (int) Math.max(64, Math.min(KernelLayout.FLAGGED_THREADS, (lines + 31) / 32 * 32));
-  }
-
-  private NavigableMap<Key, List<Transfer>> group(List<P2pWork> works) {
-    NavigableMap<Key, List<Transfer>> groups = new TreeMap<>(Comparator.comparingInt(this::order));
+  private MessageGroups group(List<P2pWork> works) {
+    MessageGroups groups = new MessageGroups(context);
     List<P2pWork> selfSends = new ArrayList<>();
     List<P2pWork> selfReceives = new ArrayList<>();
     for (P2pWork work : works) {
@@ -296,29 +153,21 @@ public final class P2pPlans {
       if (work.peer() == spec.rank()) {
         (send ? selfSends : selfReceives).add(work);
       } else if (work.bytes() > 0) {
-        groups
-            .computeIfAbsent(
-                new Key(send ? Kind.SEND : Kind.RECV, work.peer()), k -> new ArrayList<>())
-            .add(
-                new Transfer(
-                    place(work),
-                    null,
-                    work.bytes(),
-                    protocol(work),
-                    parts(work),
-                    told(work),
-                    work.signature()));
+        groups.add(
+            send ? Kind.SEND : Kind.RECV,
+            work.peer(),
+            new Transfer(
+                place(work),
+                null,
+                work.bytes(),
+                protocol(work),
+                parts(work),
+                offerWord(work),
+                work.signature()));
       }
     }
     addCopies(groups, selfSends, selfReceives);
     return groups;
-  }
-
-  /** Returns the place in the order below. Copies come last. */
-  private int order(Key key) {
-    return key.kind() == Kind.COPY
-        ? 2 * spec.nRanks()
-        : order(spec, key.kind() == Kind.SEND, key.peer());
   }
 
   /** Distance from the sender to the receiver, sends before receives. */
@@ -328,8 +177,7 @@ public final class P2pPlans {
     return 2 * ((distance + n) % n) + (sends ? 0 : 1);
   }
 
-  private void addCopies(
-      Map<Key, List<Transfer>> groups, List<P2pWork> sends, List<P2pWork> receives) {
+  private void addCopies(MessageGroups groups, List<P2pWork> sends, List<P2pWork> receives) {
     if (sends.size() != receives.size()) {
       throw new InvalidUsageException(
           ErrorId.SELF_SEND,
@@ -350,17 +198,17 @@ public final class P2pPlans {
       Place source = place(from);
       Place target = place(to);
       if (from.bytes() > 0 && !source.equals(target)) {
-        groups
-            .computeIfAbsent(new Key(Kind.COPY, spec.rank()), k -> new ArrayList<>())
-            .add(
-                new Transfer(
-                    source,
-                    target,
-                    from.bytes(),
-                    Protocol.SIMPLE,
-                    (int) Math.min(most(from, COPY_PARTS), 1 + from.bytes() / LEAST_SIMPLE_PART),
-                    OptionalLong.empty(),
-                    from.signature()));
+        groups.add(
+            Kind.COPY,
+            spec.rank(),
+            new Transfer(
+                source,
+                target,
+                from.bytes(),
+                Protocol.SIMPLE,
+                (int) Math.min(most(from, COPY_PARTS), 1 + from.bytes() / LEAST_SIMPLE_PART),
+                OptionalLong.empty(),
+                from.signature()));
       }
     }
   }
@@ -407,7 +255,7 @@ public final class P2pPlans {
    * Returns the kernel's value for a message with an offer. At the sender: the receiver's windows
    * if it sees them, or 0. At the receiver: the offer.
    */
-  private OptionalLong told(P2pWork work) {
+  private OptionalLong offerWord(P2pWork work) {
     if (work.offer() == null || protocol(work) == Protocol.LL || connection(work).carried() != 0) {
       return OptionalLong.empty();
     }
@@ -438,79 +286,6 @@ public final class P2pPlans {
         .orElse(0);
   }
 
-  /** Writes both tables; how many blocks they need. */
-  private int put(
-      NavigableMap<Key, List<Transfer>> groups, ByteBuffer target, int groupTable, int workTable) {
-    int blocks = 0;
-    int works = 0;
-    int at = groupTable;
-    boolean fits = areAtWorkAtOnce(groups) && areSendsBuffered(groups);
-    Key before = null;
-    int first = 0;
-    for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
-      int mine = channels(group.getValue());
-      boolean second = !fits && before != null && isPair(before, group.getKey());
-      boolean shares = second || !fits && isPair(group.getKey(), groups.higherKey(group.getKey()));
-      first = second ? first + 1 : blocks;
-      blocks = Math.max(blocks, first + (shares ? 2 * mine - 1 : mine));
-      before = group.getKey();
-      putEnds(target, at, group.getKey());
-      target.putShort(at + KernelLayout.GROUP_PEER, (short) group.getKey().peer());
-      target.put(at + KernelLayout.GROUP_KIND, (byte) group.getKey().kind().ordinal());
-      target.put(at + KernelLayout.GROUP_BLOCK_STEP, (byte) (shares ? 2 : 1));
-      target.putShort(at + KernelLayout.GROUP_FIRST_BLOCK, (short) first);
-      target.putShort(at + KernelLayout.GROUP_N_BLOCKS, (short) mine);
-      target.putInt(at + KernelLayout.GROUP_FIRST_WORK, works);
-      target.putInt(at + KernelLayout.GROUP_N_WORKS, group.getValue().size());
-      for (Transfer transfer : group.getValue()) {
-        putWork(target, workTable + works * KernelLayout.WORK_SIZE, transfer);
-        works++;
-      }
-      at += KernelLayout.GROUP_BYTES;
-    }
-    return blocks;
-  }
-
-  /** True if an otherwise idle GPU has a multiprocessor for each block. */
-  private boolean areAtWorkAtOnce(NavigableMap<Key, List<Transfer>> groups) {
-    return groups.values().stream().mapToInt(P2pPlans::channels).sum()
-        <= context.gpu().attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  }
-
-  /** True if every send ends although nothing is received meanwhile. */
-  private boolean areSendsBuffered(NavigableMap<Key, List<Transfer>> groups) {
-    return groups.entrySet().stream()
-        .filter(group -> group.getKey().kind() == Kind.SEND)
-        .allMatch(group -> group.getValue().stream().mapToLong(this::steps).sum() <= FREE_STEPS);
-  }
-
-  /** Most steps of a channel, through slots: the receiver may have no offer. */
-  private long steps(Transfer transfer) {
-    long share = (transfer.bytes() + transfer.parts() - 1) / transfer.parts();
-    long whole = (share + SHARE_MULTIPLE - 1) / SHARE_MULTIPLE * SHARE_MULTIPLE;
-    int slice = ConnectionSizes.messageSliceBytes(spec.layout(), transfer.protocol());
-    return (whole + slice - 1) / slice;
-  }
-
-  private static int channels(List<Transfer> group) {
-    return group.stream().mapToInt(Transfer::parts).max().orElse(0);
-  }
-
-  /** True if two groups are the sends and the receives of one distance, which take turns. */
-  private boolean isPair(Key first, Key second) {
-    return second != null && order(first) / 2 == order(second) / 2;
-  }
-
-  private void putEnds(ByteBuffer target, int at, Key key) {
-    if (key.kind() == Kind.COPY) {
-      return;
-    }
-    Connection connection = connection(spec, key.kind() == Kind.SEND, key.peer());
-    target.putLong(at + KernelLayout.GROUP_DATA, connection.data().address());
-    target.putLong(at + KernelLayout.GROUP_CREDIT, connection.credit().address());
-    target.putLong(at + KernelLayout.GROUP_STEPS, memory.steps(key.peer()));
-  }
-
   private Connection connection(P2pWork work) {
     return connection(spec, work.kind() == P2pWork.Kind.SEND, work.peer());
   }
@@ -525,22 +300,5 @@ public final class P2pPlans {
           "connect the ranks before sends and receives are prepared");
     }
     return connection;
-  }
-
-  private static void putWork(ByteBuffer target, int at, Transfer transfer) {
-    target.putLong(at + KernelLayout.WORK_ADDRESS, transfer.place().address());
-    target.put(at + KernelLayout.WORK_BASE, (byte) transfer.place().base().ordinal());
-    if (transfer.target() != null) {
-      target.putLong(at + KernelLayout.WORK_TARGET, transfer.target().address());
-      target.put(at + KernelLayout.WORK_TARGET_BASE, (byte) transfer.target().base().ordinal());
-    }
-    if (transfer.told().isPresent()) {
-      target.putLong(at + KernelLayout.WORK_TARGET, transfer.told().getAsLong());
-      target.putShort(at + KernelLayout.WORK_OFFERED, (short) 1);
-    }
-    target.putShort(at + KernelLayout.WORK_SIGNATURE, (short) transfer.signature());
-    target.putLong(at + KernelLayout.WORK_BYTES, transfer.bytes());
-    target.put(at + KernelLayout.WORK_PROTOCOL, (byte) transfer.protocol().ordinal());
-    target.put(at + KernelLayout.WORK_PARTS, (byte) transfer.parts());
   }
 }
