@@ -35,18 +35,19 @@ import org.nccl4j.device.support.Patience;
  * nccl4j_device.cuh}, unpacked by {@code ./nccl device-headers}). Java kernels on the host use
  * {@link Window#peer} and {@link #barrier}.
  *
- * <p>With signals, kernels put data into windows of any rank and signal it, also on other machines
- * ({@code Gin} of the header; {@link #put} and the methods below it for Java kernels).
+ * <p>With signals, kernels put data into windows of any rank and signal it, and get data from them,
+ * also on other machines ({@code Gin} of the header; {@link #put} and the methods below it for Java
+ * kernels).
  *
  * <p>All ranks create it together ({@link Communicator#createDeviceCommunicator}). Each rank closes
- * it alone, before its communicator and after the last kernel on any rank that uses it. Puts that
- * no kernel has waited for with {@code quiet} may be lost then.
+ * it alone, before its communicator and after the last kernel on any rank that uses it. Puts and
+ * gets that no kernel has waited for with {@code quiet} may be lost then.
  */
 public final class DeviceCommunicator implements AutoCloseable {
   private static final int BYTES = 136;
 
   /** The header's NCCL4J_DEVICE_VERSION. */
-  private static final int VERSION = 3;
+  private static final int VERSION = 4;
 
   private static final int MOST = 4096;
 
@@ -58,8 +59,8 @@ public final class DeviceCommunicator implements AutoCloseable {
   private final KernelMemory memory;
 
   /**
-   * Puts to ranks outside the team; without slots, or null on the host, where all ranks are in the
-   * team. Null without signals.
+   * Puts and gets with ranks outside the team; without slots, or null on the host, where all ranks
+   * are in the team. Null without signals.
    */
   private final RmaSpace.KernelRing ring;
 
@@ -78,8 +79,9 @@ public final class DeviceCommunicator implements AutoCloseable {
    *
    * @param barriers barriers of the team, often one for each block
    * @param slots values of 8 bytes that a rank can send to each other rank in an LL all-to-all
-   * @param signals words of each rank that puts of kernels raise (NCCL's GIN); 0 for no puts. GPUs
-   *     of a team need atomic operations on each other's memory for them, which NVLink has
+   * @param signals words of each rank that puts of kernels raise (NCCL's GIN); 0 for no puts and
+   *     gets. GPUs of a team need atomic operations on each other's memory for them, which NVLink
+   *     has
    */
   public record Requirements(int barriers, int slots, int signals) {
     private static final Requirements NONE = new Requirements(0, 0, 0);
@@ -324,36 +326,112 @@ public final class DeviceCommunicator implements AutoCloseable {
             hasData ? put.from.number() : 0,
             put.fromOffset,
             put.bytes,
-            signal);
+            signal,
+            /* get= */ false);
     if ((hasData || signal >= 0) && !ring.post(far, timeout)) {
-      throw inVain("the ring of " + ring.slots() + " puts stayed full for", timeout);
+      throw ringFull(timeout);
     }
   }
 
   private void checkPut(Put put, int signal) {
-    if (put.rank < 0 || put.rank >= windows.nRanks()) {
-      throw new InvalidArgumentException(
-          ErrorId.RANK,
-          "a put of rank %d is for rank %d of %d".formatted(rank, put.rank, windows.nRanks()),
-          "name a rank in the range");
-    }
+    checkPeer("put", put.rank);
     if (signal != -1) {
       checkSignal(signal);
     }
-    if (signals == 0
-        || put.bytes < 0
+    if (put.bytes < 0
         || put.bytes > 0
             && !(fits(put.to, put.offset, put.bytes)
                 && fits(put.from, put.fromOffset, put.bytes))) {
+      throw outside(
+          "a put of rank %d of %d bytes from byte %d of %s to byte %d of %s"
+              .formatted(rank, put.bytes, put.fromOffset, put.from, put.offset, put.to));
+    }
+  }
+
+  private static InvalidArgumentException outside(String what) {
+    return new InvalidArgumentException(
+        ErrorId.COUNT,
+        what,
+        "keep puts and gets inside windows that this communicator has registered");
+  }
+
+  /**
+   * A get of a Java kernel.
+   *
+   * @param rank any rank of the communicator, this one too
+   * @param from window whose part of that rank has the data
+   * @param offset where they begin in it, in bytes
+   * @param to window whose part of this rank gets the data
+   * @param toOffset where they begin in it, in bytes
+   * @param bytes how many; at least 0
+   */
+  public record Get(int rank, Window from, long offset, Window to, long toOffset, long bytes) {}
+
+  /**
+   * Begins a get from a Java kernel on the host: the rank takes no part. The data are there after
+   * {@link #flush}, and nobody may write the source until then. They have those of earlier puts to
+   * that rank of the same thread. Any thread.
+   *
+   * @param timeout how long to wait while the ring of puts and gets is full
+   * @throws InvalidArgumentException if the data do not lie in the windows, or for a rank out of
+   *     range
+   * @throws TimeoutException if the ring stays full
+   * @throws InvalidUsageException on CUDA, where kernels call {@code Gin::get}; after close; and if
+   *     the communicator has failed
+   */
+  public void get(Get get, Duration timeout) {
+    Arguments.notNull(get, "get");
+    Arguments.notNull(timeout, "timeout");
+    checkHost("a get", "Gin::get");
+    checkPeer("get", get.rank);
+    if (get.bytes < 0
+        || get.bytes > 0
+            && !(fits(get.from, get.offset, get.bytes) && fits(get.to, get.toOffset, get.bytes))) {
+      throw outside(
+          "a get of rank %d of %d bytes from byte %d of %s to byte %d of %s"
+              .formatted(rank, get.bytes, get.offset, get.from, get.toOffset, get.to));
+    }
+    if (get.bytes == 0) {
+      return;
+    }
+    if (team.has(get.rank)) {
+      NativeMemory.copy(
+          get.from.peer(get.rank).address() + get.offset,
+          get.to.peer(rank).address() + get.toOffset,
+          get.bytes);
+      return;
+    }
+    RmaSpace.KernelPut far =
+        new RmaSpace.KernelPut(
+            get.rank,
+            get.from.number(),
+            get.offset,
+            get.to.number(),
+            get.toOffset,
+            get.bytes,
+            /* signal= */ -1,
+            /* get= */ true);
+    if (!ring.post(far, timeout)) {
+      throw ringFull(timeout);
+    }
+  }
+
+  private NcclException ringFull(Duration timeout) {
+    return inVain("the ring of " + ring.slots() + " puts and gets stayed full for", timeout);
+  }
+
+  private void checkPeer(String what, int peer) {
+    if (peer < 0 || peer >= windows.nRanks()) {
+      throw new InvalidArgumentException(
+          ErrorId.RANK,
+          "a %s of rank %d names rank %d of %d".formatted(what, rank, peer, windows.nRanks()),
+          "name a rank in the range");
+    }
+    if (signals == 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
-          signals == 0
-              ? "a put of rank %d of a device communicator without signals".formatted(rank)
-              : "a put of rank %d of %d bytes from byte %d of %s to byte %d of %s"
-                  .formatted(rank, put.bytes, put.fromOffset, put.from, put.offset, put.to),
-          signals == 0
-              ? "ask for a signal when the device communicator is created"
-              : "keep puts inside windows that this communicator has registered");
+          "a %s of rank %d of a device communicator without signals".formatted(what, rank),
+          "ask for a signal when the device communicator is created");
     }
   }
 
@@ -425,7 +503,7 @@ public final class DeviceCommunicator implements AutoCloseable {
 
   /**
    * Waits, in a Java kernel on the host, until the sources of all earlier puts of this rank can be
-   * written again. Any thread.
+   * written again, and the data of all earlier gets are in this rank's windows. Any thread.
    *
    * @throws TimeoutException if they cannot in time
    * @throws InvalidUsageException as {@link #waitSignal}
@@ -434,13 +512,13 @@ public final class DeviceCommunicator implements AutoCloseable {
     Arguments.notNull(timeout, "timeout");
     checkHost("a flush", "Gin::flush");
     if (ring != null && !ring.awaitFlushed(timeout)) {
-      throw inVain("puts were not sent within", timeout);
+      throw inVain("puts were not sent, or gets not answered, within", timeout);
     }
   }
 
   /**
-   * Waits, in a Java kernel on the host, until the data of all earlier puts of this rank are in the
-   * windows, and their signals are raised. Any thread.
+   * Waits, in a Java kernel on the host, until the data of all earlier puts and gets of this rank
+   * are in the windows, and their signals are raised. Any thread.
    *
    * @throws TimeoutException if they are not in time
    * @throws InvalidUsageException as {@link #waitSignal}
@@ -449,7 +527,7 @@ public final class DeviceCommunicator implements AutoCloseable {
     Arguments.notNull(timeout, "timeout");
     checkHost("a quiet", "Gin::quiet");
     if (ring != null && !ring.awaitArrived(timeout)) {
-      throw inVain("puts did not arrive within", timeout);
+      throw inVain("puts or gets did not arrive within", timeout);
     }
   }
 
@@ -471,9 +549,9 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   /**
-   * Returns the last wait of a GPU kernel on puts and signals that ended at its deadline without
-   * success, as a sentence: the ring that stayed full, or the signal that was not raised. Empty if
-   * there was none. Any thread.
+   * Returns the last wait of a GPU kernel on puts, gets and signals that ended at its deadline
+   * without success, as a sentence: the ring that stayed full, or the signal that was not raised.
+   * Empty if there was none. Any thread.
    */
   public Optional<String> kernelTimeout() {
     long problem = closed || ring == null ? 0 : ring.problem();
@@ -482,11 +560,11 @@ public final class DeviceCommunicator implements AutoCloseable {
         switch ((int) (problem >>> Integer.SIZE)) {
           case 0 -> null;
           case 1 ->
-              "found the ring of %d puts full, with a put to rank %d"
+              "found the ring of %d puts and gets full, with one more for rank %d"
                   .formatted(ring.slots(), detail);
           case 2 -> "waited for signal %d".formatted(detail);
-          case 3 -> "waited for puts to be sent";
-          default -> "waited for puts to arrive";
+          case 3 -> "waited for puts to be sent or gets to be answered";
+          default -> "waited for puts or gets to arrive";
         };
     return Optional.ofNullable(what)
         .map(

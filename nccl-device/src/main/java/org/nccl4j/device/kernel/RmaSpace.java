@@ -116,7 +116,7 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
     long arrived(int rank);
   }
 
-  /** Puts and signals that kernels begin, to ranks outside the team. */
+  /** Puts, gets and signals that kernels begin, with ranks outside the team. */
   public interface KernelPuts extends AutoCloseable {
     /**
      * Sends and receives what can be now and returns how much that was. Called by one thread at a
@@ -142,12 +142,13 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
   }
 
   /**
-   * A put of a kernel, between windows of the communicator.
+   * A put of a kernel, between windows of the communicator, or a get.
    *
    * @param rank outside the team
-   * @param window number of the target; of any value without bytes
-   * @param sourceWindow number of this rank's window that has the data; likewise
-   * @param signal of the rank, raised after the data; -1 for none
+   * @param window number of its window, the target of a put; of any value without bytes
+   * @param sourceWindow number of this rank's window that has a put's data; likewise
+   * @param signal of the rank, raised after the data; -1 for none, and of a get
+   * @param get true if the data go from the rank's window into this rank's
    */
   public record KernelPut(
       int rank,
@@ -156,7 +157,8 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
       long sourceWindow,
       long sourceOffset,
       long bytes,
-      int signal) {}
+      int signal,
+      boolean get) {}
 
   /**
    * A device communicator's ring of puts, and its signals. Any thread. Waits return false when the
@@ -177,13 +179,13 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
     /** Returns the bytes of its memory, which is pinned memory of the host. */
     long bytesOfMemory();
 
-    /** Begins a put of a kernel of the host; false if the ring stays full. */
+    /** Begins a put or get of a kernel of the host; false if the ring stays full. */
     boolean post(KernelPut put, Duration patience);
 
-    /** Waits until the sources of all puts so far can be written again. */
+    /** Waits until all puts' sources so far can be written again, and all gets' data are here. */
     boolean awaitFlushed(Duration patience);
 
-    /** Waits until the data of all puts so far are in the windows. */
+    /** Waits until the data of all puts and gets so far are in the windows. */
     boolean awaitArrived(Duration patience);
 
     /** Returns how often ranks outside the team have raised a signal. */

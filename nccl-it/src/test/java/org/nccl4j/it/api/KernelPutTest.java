@@ -20,6 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.DeviceCommunicator.Get;
 import org.nccl4j.api.DeviceCommunicator.Put;
 import org.nccl4j.api.DeviceCommunicator.Requirements;
 import org.nccl4j.api.Devices;
@@ -31,7 +32,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.bind.NativeMemory;
 
-/** Puts and signals of kernels on the host, to ranks of the same host and over sockets. */
+/** Puts, gets and signals of kernels on the host, with ranks of the same host and over sockets. */
 @Timeout(600)
 class KernelPutTest {
   private static final int WINDOW = (3 << 20) + 4_567;
@@ -148,6 +149,102 @@ class KernelPutTest {
     }
   }
 
+  /**
+   * Each rank gets from the next while that takes no part, threads at once, and in one large piece.
+   */
+  @ParameterizedTest
+  @ValueSource(strings = {"ab", "aabb", "a"})
+  void whatIsGotIsThereAfterTheFlush(String hosts) throws Exception {
+    int n = hosts.length();
+    try (Ranks ranks = on(hosts)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            try (DeviceMemory in = Devices.host().memAlloc(WINDOW);
+                DeviceMemory out = Devices.host().memAlloc(WINDOW)) {
+              Window source = comm.registerWindow(in);
+              Window target = comm.registerWindow(out);
+              try (DeviceCommunicator device =
+                  comm.createDeviceCommunicator(Requirements.defaults().withSignals(THREADS + 1))) {
+                for (int round = 0; round < ROUNDS; round++) {
+                  in.write(0, ByteBuffer.wrap(data(rank, round)));
+                  out.fill(POISON);
+                  everybody(device, n, 2 * round + 1);
+                  getPieces(device, rank, n, source, target, round);
+                  assertArrayEquals(gotten(rank, n, round), bytes(out), "seed " + SEED);
+                  everybody(device, n, 2 * round + 2);
+                }
+              }
+              comm.deregisterWindowOnAllRanks(source);
+              comm.deregisterWindowOnAllRanks(target);
+            }
+          });
+    }
+  }
+
+  private static void getPieces(
+      DeviceCommunicator device, int rank, int n, Window source, Window target, int round) {
+    CompletableFuture<?>[] threads = new CompletableFuture<?>[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+      int thread = t;
+      threads[t] =
+          CompletableFuture.runAsync(
+              () -> {
+                for (Piece piece : pieces(rank, thread, round)) {
+                  device.get(
+                      new Get((rank + 1) % n, source, piece.from, target, piece.to, piece.bytes),
+                      PATIENCE);
+                }
+                device.flush(PATIENCE);
+              },
+              task -> new Thread(task).start());
+    }
+    CompletableFuture.allOf(threads).join();
+  }
+
+  private static byte[] gotten(int rank, int n, int round) {
+    byte[] expected = new byte[WINDOW];
+    Arrays.fill(expected, POISON);
+    byte[] data = data((rank + 1) % n, round);
+    for (int thread = 0; thread < THREADS; thread++) {
+      for (Piece piece : pieces(rank, thread, round)) {
+        System.arraycopy(data, piece.from, expected, piece.to, piece.bytes);
+      }
+    }
+    return expected;
+  }
+
+  /** The other rank is gone in the middle. */
+  @Test
+  void getsFromARankThatIsGoneEnd() throws Exception {
+    CyclicBarrier begun = new CyclicBarrier(2);
+    // Their windows are in use until the communicators are closed.
+    List<DeviceMemory> memories =
+        List.of(Devices.host().memAlloc(WINDOW), Devices.host().memAlloc(WINDOW));
+    try (Ranks ranks = on("ab")) {
+      ranks.run(
+          (comm, stream) -> {
+            DeviceMemory memory = memories.get(comm.rank());
+            Window window = comm.registerWindow(memory);
+            DeviceCommunicator device =
+                comm.createDeviceCommunicator(Requirements.defaults().withSignals(1));
+            if (comm.rank() == 0) {
+              for (int get = 0; get < 100; get++) {
+                device.get(new Get(1, window, 0, window, 0, WINDOW), PATIENCE);
+              }
+              begun.await(300, TimeUnit.SECONDS);
+              var error = assertThrows(InvalidUsageException.class, () -> device.flush(PATIENCE));
+              assertTrue(error.getMessage().contains("has failed"), error.getMessage());
+            } else {
+              begun.await(300, TimeUnit.SECONDS);
+              comm.abort();
+            }
+            device.close();
+          });
+    }
+    memories.forEach(DeviceMemory::close);
+  }
+
   /** All ranks raise the last signal of all. */
   private static void everybody(DeviceCommunicator device, int n, int times) {
     for (int rank = 0; rank < n; rank++) {
@@ -232,6 +329,17 @@ class KernelPutTest {
                       new Put(peer, null, 0, window, 0, 1))) {
                 assertThrows(InvalidArgumentException.class, () -> device.put(wrong, 0, PATIENCE));
               }
+              for (Get wrong :
+                  List.of(
+                      new Get(2, window, 0, window, 0, 8),
+                      new Get(-1, window, 0, window, 0, 8),
+                      new Get(peer, window, 93, window, 0, 8),
+                      new Get(peer, window, 0, window, 93, 8),
+                      new Get(peer, window, 0, window, 0, -1),
+                      new Get(peer, window, 0, null, 0, 1))) {
+                assertThrows(InvalidArgumentException.class, () -> device.get(wrong, PATIENCE));
+              }
+              device.get(new Get(peer, null, 0, null, 0, 0), PATIENCE); // nothing to do
               assertThrows(InvalidArgumentException.class, () -> device.signal(peer, 2, PATIENCE));
               assertThrows(
                   InvalidArgumentException.class, () -> device.waitSignal(-1, 1, PATIENCE));
@@ -240,9 +348,15 @@ class KernelPutTest {
                 assertThrows(
                     InvalidArgumentException.class,
                     () -> without.put(new Put(peer, window, 0, window, 0, 8), -1, PATIENCE));
+                assertThrows(
+                    InvalidArgumentException.class,
+                    () -> without.get(new Get(peer, window, 0, window, 0, 8), PATIENCE));
               }
               device.close();
               assertThrows(InvalidUsageException.class, () -> device.signal(peer, 0, PATIENCE));
+              assertThrows(
+                  InvalidUsageException.class,
+                  () -> device.get(new Get(peer, window, 0, window, 0, 8), PATIENCE));
               comm.deregisterWindowOnAllRanks(window);
             }
           });
@@ -260,7 +374,7 @@ class KernelPutTest {
             if (comm.rank() == 0) {
               ByteBuffer words = ByteBuffer.allocate(136).order(ByteOrder.nativeOrder());
               Devices.host().wrap(device.address(), 136).read(0, words);
-              assertEquals(3, words.getInt(92), "NCCL4J_DEVICE_VERSION");
+              assertEquals(4, words.getInt(92), "NCCL4J_DEVICE_VERSION");
               long ring = words.getLong(96);
               long descriptor = ring + words.getLong(104);
               NativeMemory.putInt(descriptor + 8, 7);

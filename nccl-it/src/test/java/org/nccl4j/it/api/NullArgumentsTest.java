@@ -61,7 +61,9 @@ class NullArgumentsTest {
               PublicCalls calls = new PublicCalls(comm.rank(), memory, stream);
               calls.put(event);
               calls.put(comm, window, comm.register(memory));
-              calls.put(new DeviceCommunicator.Put(0, window, 0, window, 0, 1));
+              calls.put(
+                  new DeviceCommunicator.Put(0, window, 0, window, 0, 1),
+                  new DeviceCommunicator.Get(0, window, 0, window, 0, 1));
               everyNull(calls, Communicator.class, comm);
               everyNull(calls, Window.class, window);
               everyNull(calls, DeviceCommunicator.class, kernels);

@@ -98,8 +98,9 @@ final class PublicCalls {
     put(Registration.class, registration);
   }
 
-  void put(DeviceCommunicator.Put put) {
+  void put(DeviceCommunicator.Put put, DeviceCommunicator.Get get) {
     put(DeviceCommunicator.Put.class, put);
+    put(DeviceCommunicator.Get.class, get);
   }
 
   /** A method; the arguments are right for it. */

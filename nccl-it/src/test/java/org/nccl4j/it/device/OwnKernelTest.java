@@ -17,7 +17,9 @@ class OwnKernelTest {
   @ValueSource(strings = {"sm_80", "sm_90"})
   void putsToOtherHostsCompile(String architecture, @TempDir Path folder) throws Exception {
     byte[] cubin = OwnKernel.compile("own_puts.cu", folder, architecture);
-    assertTrue(new String(cubin, StandardCharsets.ISO_8859_1).contains("ownPuts"));
+    String names = new String(cubin, StandardCharsets.ISO_8859_1);
+    assertTrue(names.contains("ownPuts"));
+    assertTrue(names.contains("ownGets"));
   }
 
   @ParameterizedTest

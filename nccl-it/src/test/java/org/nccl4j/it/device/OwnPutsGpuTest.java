@@ -16,6 +16,7 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -31,8 +32,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaDevice;
 
 /**
- * Example: a user's kernels put into windows of GPUs of another host, over sockets. Random data,
- * odd sizes and offsets, poisoned windows of which every byte is looked at.
+ * Example: a user's kernels put into windows of GPUs of another host, and get from them, over
+ * sockets. Random data, odd sizes and offsets, poisoned windows of which every byte is looked at.
  */
 @Tag("gpu")
 @Tag("two-gpus")
@@ -108,6 +109,17 @@ class OwnPutsGpuTest {
   }
 
   @Test
+  void kernelsGetFromTheOtherHost(@TempDir Path folder) throws Exception {
+    on(2, 1, folder, this::gets);
+  }
+
+  /** Every second rank gets from one of the same host, whose window its kernel loads. */
+  @Test
+  void kernelsGetFromBothHosts(@TempDir Path folder) throws Exception {
+    on(4, 2, folder, this::gets);
+  }
+
+  @Test
   void kernelsExchangeAndAddUp(@TempDir Path folder) throws Exception {
     on(2, 1, folder, this::exchange);
   }
@@ -137,12 +149,12 @@ class OwnPutsGpuTest {
     return data;
   }
 
-  /** The kernel inverts some bits of the source before it puts it. */
-  private static byte[] expected(int from, int round) {
+  /** The kernel inverts some bits of the source before it puts it, or of what it has got. */
+  private static byte[] expected(int pieces, int source, int round) {
     byte[] expected = new byte[WINDOW];
     Arrays.fill(expected, POISON);
-    byte[] data = data(from, round);
-    for (Piece piece : pieces(from, round)) {
+    byte[] data = data(source, round);
+    for (Piece piece : pieces(pieces, round)) {
       for (int i = 0; i < piece.bytes; i++) {
         expected[piece.to + i] = (byte) (data[piece.from + i] ^ 0x5A);
       }
@@ -151,8 +163,18 @@ class OwnPutsGpuTest {
   }
 
   private void puts(Communicator comm, OwnKernel kernels) {
+    int before = (comm.rank() + comm.nRanks() - 1) % comm.nRanks();
+    movePieces(comm, kernels, "ownPuts", round -> expected(before, before, round));
+  }
+
+  private void gets(Communicator comm, OwnKernel kernels) {
+    int next = (comm.rank() + 1) % comm.nRanks();
+    movePieces(comm, kernels, "ownGets", round -> expected(comm.rank(), next, round));
+  }
+
+  private void movePieces(
+      Communicator comm, OwnKernel kernels, String kernel, IntFunction<byte[]> expected) {
     CudaDevice device = (CudaDevice) comm.device();
-    int n = comm.nRanks();
     int rank = comm.rank();
     try (DeviceMemory in = device.memAlloc(WINDOW);
         DeviceMemory out = device.memAlloc(WINDOW);
@@ -174,7 +196,7 @@ class OwnPutsGpuTest {
           list.write(0, puts.flip());
           meet();
           kernels.launch(
-              "ownPuts",
+              kernel,
               BLOCKS,
               own.address(),
               windows,
@@ -185,7 +207,7 @@ class OwnPutsGpuTest {
           assertEquals(0, flag(failed), () -> "a wait timed out: " + own.kernelTimeout());
           ByteBuffer got = ByteBuffer.allocate(WINDOW);
           out.read(0, got);
-          assertArrayEquals(expected((rank + n - 1) % n, round), got.array(), "round " + round);
+          assertArrayEquals(expected.apply(round), got.array(), "round " + round);
           meet();
         }
         assertTrue(own.kernelTimeout().isEmpty());

@@ -29,24 +29,33 @@ import org.nccl4j.device.support.Patience;
 import org.nccl4j.it.api.RandomBytes;
 
 /**
- * A program of two ranks on GPUs of two hosts, whose threads fill the rings of puts as kernels do
- * with the header's Gin.
+ * A program of two ranks on GPUs of two hosts, whose threads fill the rings of puts and gets as
+ * kernels do with the header's Gin.
  */
 final class FarKernelPuts {
   private static final Executor THREADS = task -> new Thread(task).start();
   private static final long PATIENCE_SECONDS = 300;
   private static final int SIZE = 2_000_003;
+  private static final int LARGE = 16 << 10;
   private static final int ROUNDS = 3;
   private static final int PUTS = 300; // more than the ring has places
 
   private final CyclicBarrier both = new CyclicBarrier(2);
   private final String mode;
 
+  /** Null without a fake of cards. */
+  private final FakeCards cards;
+
   private FarKernelPuts(String mode) {
     this.mode = mode;
+    this.cards = mode.equals("broken") ? FakeCards.load() : null;
   }
 
-  /** Argument: "exchange", "wrong" or "near", where both ranks are on one host. */
+  /**
+   * Argument: "exchange"; "large", where no message is small; "broken", where a queue pair breaks
+   * in each round; "wrong" put, "beyond" get; "lost", where a rank is gone; or "near", where both
+   * ranks are on one host.
+   */
   public static void main(String[] arguments) throws Exception {
     FarKernelPuts ranks = new FarKernelPuts(arguments[0]);
     UniqueId id = UniqueId.create();
@@ -69,9 +78,10 @@ final class FarKernelPuts {
               .with("NCCL_SOCKET_IFNAME", "lo");
     }
     CudaDevice device = Devices.cuda().device(rank);
-    try (Communicator comm = Communicator.initRank(2, id, rank, device, config);
-        DeviceMemory in = device.memAlloc(SIZE);
-        DeviceMemory out = device.memAlloc(SIZE)) {
+    // After a failure the windows are in use until the communicator is closed.
+    try (DeviceMemory in = device.memAlloc(SIZE);
+        DeviceMemory out = device.memAlloc(SIZE);
+        Communicator comm = Communicator.initRank(2, id, rank, device, config)) {
       Window source = comm.registerWindow(in);
       Window target = comm.registerWindow(out);
       try (DeviceCommunicator kernels =
@@ -80,8 +90,12 @@ final class FarKernelPuts {
         Ring ring = Ring.of(device, kernels);
         meet(); // a wrong put ends the other rank's calls too
         switch (mode) {
-          case "exchange" -> exchange(rank, ring, source, target);
+          case "exchange", "large", "broken" -> {
+            exchange(rank, ring, source, target);
+            getAll(rank, ring, source, target);
+          }
           case "near" -> near(rank, ring, comm, kernels);
+          case "lost" -> lost(rank, ring, comm, source, target);
           default -> wrong(rank, ring, comm, target);
         }
       }
@@ -129,16 +143,33 @@ final class FarKernelPuts {
       return word(0) != 0;
     }
 
-    void post(int rank, Window to, long offset, Window from, long fromOffset, long n, int signal) {
+    void put(int rank, Window to, long offset, Window from, long fromOffset, long n, int signal) {
+      post(rank, to, offset, from, fromOffset, n, signal, 0);
+    }
+
+    void get(int rank, Window from, long offset, Window to, long toOffset, long n) {
+      post(rank, from, offset, to, toOffset, n, -1, 1);
+    }
+
+    private void post(
+        int rank,
+        Window its,
+        long offset,
+        Window own,
+        long ownOffset,
+        long n,
+        int signal,
+        int kind) {
       await(() -> claimed - word(8) < slots);
       long at = descriptors + address + claimed % slots * 64;
       NativeMemory.putInt(at + 8, rank);
       NativeMemory.putInt(at + 12, signal);
-      NativeMemory.putLong(at + 16, to.number());
+      NativeMemory.putLong(at + 16, its.number());
       NativeMemory.putLong(at + 24, offset);
-      NativeMemory.putLong(at + 32, from.number());
-      NativeMemory.putLong(at + 40, fromOffset);
+      NativeMemory.putLong(at + 32, own.number());
+      NativeMemory.putLong(at + 40, ownOffset);
       NativeMemory.putLong(at + 48, n);
+      NativeMemory.putLong(at + 56, kind);
       VarHandle.releaseFence();
       NativeMemory.putLong(at, ++claimed);
     }
@@ -154,19 +185,21 @@ final class FarKernelPuts {
     for (int round = 0; round < ROUNDS; round++) {
       source.memory().write(0, ByteBuffer.wrap(data(round, rank)));
       target.memory().fill((byte) -1);
+      breakOne(rank, round);
       meet();
       Random random = new Random(round);
       byte[] due = new byte[SIZE];
       Arrays.fill(due, (byte) -1);
       byte[] theirs = data(round, peer);
-      for (int put = 0; put < PUTS; put++) {
-        int n = put == 7 ? SIZE - 1001 : 1 + random.nextInt(5000);
+      int puts = mode.equals("large") ? 20 : PUTS;
+      for (int put = 0; put < puts; put++) {
+        int n = put == 7 ? SIZE - 1001 : bytes(random, 5000);
         int from = random.nextInt(SIZE - n + 1);
         int to = random.nextInt(SIZE - n + 1);
-        ring.post(peer, target, to, source, from, n, put % 2 == 0 ? -1 : 1);
+        ring.put(peer, target, to, source, from, n, put % 2 == 0 ? -1 : 1);
         System.arraycopy(theirs, from, due, to, n);
       }
-      long signals = (round + 1L) * (PUTS / 2);
+      long signals = (round + 1L) * (puts / 2);
       ring.await(() -> ring.word(256 + 8) == signals);
       ring.await(() -> ring.word(24) == ring.claimed);
       require(ring.word(16) == ring.claimed, "what has arrived was sent");
@@ -179,6 +212,63 @@ final class FarKernelPuts {
     System.out.println("rank " + rank + " has all of " + ROUNDS + " rounds");
   }
 
+  private int bytes(Random random, int most) {
+    return mode.equals("large") ? LARGE + random.nextInt(300_000) : 1 + random.nextInt(most);
+  }
+
+  /** Gets of several sizes by both ranks at once, each after those before. */
+  private void getAll(int rank, Ring ring, Window source, Window target) {
+    int peer = 1 - rank;
+    for (int round = 0; round < ROUNDS; round++) {
+      source.memory().write(0, ByteBuffer.wrap(data(round, rank)));
+      target.memory().fill((byte) -1);
+      breakOne(rank, round);
+      meet();
+      Random random = new Random(round);
+      byte[] due = new byte[SIZE];
+      Arrays.fill(due, (byte) -1);
+      byte[] theirs = data(round, peer);
+      int gets = mode.equals("large") ? 20 : PUTS;
+      for (int get = 0; get < gets; get++) {
+        int n = get == 7 ? SIZE - 1001 : bytes(random, get % 10 == 0 ? 200_000 : 5000);
+        int from = random.nextInt(SIZE - n + 1);
+        int to = random.nextInt(SIZE - n + 1);
+        ring.get(peer, source, from, target, to, n);
+        System.arraycopy(theirs, from, due, to, n);
+      }
+      ring.await(() -> ring.word(16) == ring.claimed);
+      ring.await(() -> ring.word(24) == ring.claimed);
+      byte[] seen = new byte[SIZE];
+      target.memory().read(0, ByteBuffer.wrap(seen));
+      int wrong = Arrays.mismatch(due, seen);
+      require(wrong < 0, "byte %d of what was got in round %d is wrong", wrong, round);
+      meet();
+    }
+    System.out.println("rank " + rank + " has got all of " + ROUNDS + " rounds");
+  }
+
+  private void breakOne(int rank, int round) {
+    if (mode.equals("broken") && rank == 0) {
+      cards.fake_break(new Random(round).nextInt(30), round % 3);
+    }
+  }
+
+  /** Rank 1 is gone in the middle of rank 0's gets: the wait ends. */
+  private void lost(int rank, Ring ring, Communicator comm, Window source, Window target) {
+    if (rank == 0) {
+      for (int get = 0; get < 100; get++) {
+        ring.get(1, source, 0, target, 0, SIZE);
+      }
+      meet();
+      ring.await(ring::isOver);
+      require(ring.word(16) < ring.claimed, "not all was got");
+      System.out.println("rank 0 hears of the end");
+    } else {
+      meet();
+      comm.abort();
+    }
+  }
+
   private static byte[] data(int round, int rank) {
     return RandomBytes.of(10L * round + rank, SIZE);
   }
@@ -186,7 +276,11 @@ final class FarKernelPuts {
   /** Rank 0 puts beyond a window: both ranks fail, and kernels' waits end. */
   private void wrong(int rank, Ring ring, Communicator comm, Window target) {
     if (rank == 0) {
-      ring.post(1, target, SIZE - 3, target, 0, 4, 0);
+      if (mode.equals("beyond")) {
+        ring.get(1, target, SIZE - 3, target, 0, 4);
+      } else {
+        ring.put(1, target, SIZE - 3, target, 0, 4, 0);
+      }
     }
     ring.await(ring::isOver);
     try {

@@ -215,8 +215,53 @@ class GpuPutTest {
     Ran ran = run(Map.of(), FarKernelPuts.class, "exchange");
     assertContains(ran, "rank 0 has all of 3 rounds");
     assertContains(ran, "rank 1 has all of 3 rounds");
+    assertContains(ran, "rank 0 has got all of 3 rounds");
+    assertContains(ran, "rank 1 has got all of 3 rounds");
     assertEquals(0, ran.count("cuLaunchKernelEx"), "no kernel of the library takes part");
     assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  /** The card reads and writes the windows. */
+  @Test
+  void cardsCarryLargePutsAndGetsOfKernelsBetweenWindows() throws Exception {
+    Map<String, String> settings = new HashMap<>(FakeCards.settings(folder));
+    assertTrue(copiesOf("large", settings) < 20, "data go between windows");
+    assertTrue(copiesOf("exchange", settings) > 1000, "small ones go by slots");
+    settings.put("NCCL4J_NET_ZERO_COPY", "off");
+    assertTrue(copiesOf("large", settings) > 500, "all go by slots");
+  }
+
+  private static long copiesOf(String mode, Map<String, String> settings) throws Exception {
+    Ran ran = run(settings, FarKernelPuts.class, mode);
+    assertContains(ran, "rank 0 has got all of 3 rounds");
+    assertContains(ran, "rank 1 has got all of 3 rounds");
+    assertEquals(0, ran.warnings(), ran.output());
+    return ran.count("cuMemcpyAsync");
+  }
+
+  @Test
+  void kernelsPutsAndGetsOutliveBrokenQueuePairs() throws Exception {
+    Map<String, String> settings = new HashMap<>(FakeCards.settings(folder));
+    settings.put("NCCL_DEBUG", "INFO");
+    Ran ran = run(settings, FarKernelPuts.class, "broken");
+    assertContains(ran, "rank 0 has got all of 3 rounds");
+    assertContains(ran, "rank 1 has got all of 3 rounds");
+    assertContains(ran, "has taken over after");
+  }
+
+  @Test
+  void getsFromALostRankEnd() throws Exception {
+    assertContains(run(Map.of(), FarKernelPuts.class, "lost"), "rank 0 hears of the end");
+    Ran ran = run(FakeCards.settings(folder), FarKernelPuts.class, "lost");
+    assertContains(ran, "rank 0 hears of the end");
+  }
+
+  @Test
+  void aGetOfAKernelBeyondAWindowFailsBothRanksWithTheReason() throws Exception {
+    Ran ran = run(Map.of(), FarKernelPuts.class, "beyond");
+    assertContains(ran, "rank 0 says: a get of a kernel of rank 0");
+    assertContains(ran, "is of 4 bytes from byte 2000000 of window 2, which has 2000003 bytes");
+    assertContains(ran, "rank 1 says: ");
   }
 
   @Test

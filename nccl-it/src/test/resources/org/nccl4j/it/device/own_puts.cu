@@ -1,4 +1,4 @@
-// A user's kernels that put to ranks of any host, signal them and wait for their signals.
+// A user's kernels that put to ranks of any host, get from them, signal them and wait for their signals.
 #include "nccl4j_device.cuh"
 
 using namespace nccl4j_device;
@@ -27,6 +27,24 @@ extern "C" __global__ void ownPuts(const nccl4jDeviceCommunicator* c, const nccl
   done = done && gin.signal(CoopBlock(), next, blockIdx.x, kPatience);
   done = done && gin.waitSignal(CoopBlock(), blockIdx.x, round + 1, kPatience);
   done = done && gin.flush(CoopBlock(), kPatience) && gin.quiet(CoopBlock(), kPatience);
+  if (!done) *failed = 1;
+}
+
+// Each block gets its share of a list from the next rank, whose kernel takes no part, and inverts what
+// has come.
+extern "C" __global__ void ownGets(const nccl4jDeviceCommunicator* c, const nccl4jWindow* from,
+                                   const nccl4jWindow* to, int count, int* failed, const OwnPut* gets,
+                                   int round) {
+  Gin gin(*c);
+  const int next = (c->rank + 1) % c->nRanks;
+  bool done = true;
+  for (int i = blockIdx.x; done && i < count; i += gridDim.x)
+    done = gin.get(CoopBlock(), next, *from, gets[i].from, *to, gets[i].to, gets[i].bytes, kPatience);
+  done = done && gin.flush(CoopBlock(), kPatience);
+  for (int i = blockIdx.x; done && i < count; i += gridDim.x) {
+    char* target = localPointer<char>(*to, gets[i].to);
+    for (int b = threadIdx.x; b < gets[i].bytes; b += blockDim.x) target[b] ^= 0x5A;
+  }
   if (!done) *failed = 1;
 }
 

@@ -301,9 +301,10 @@ public final class RmaConnections implements RemotePeers {
     ConnectionSetup links = connectOutside();
     RmaSpace space = new RmaSpace(links.sends(), links.recvs(), windows);
     RmaSpace.KernelPuts made = kernels.attachKernelPuts(space).orElseThrow();
-    List<ProxyHandler> handlers = new ArrayList<>(links.proxyHandlers());
-    handlers.add(new KernelPutsHandler(made));
-    proxy.attend(handlers);
+    handlers.addAll(links.proxyHandlers()); // they may receive in windows, too
+    List<ProxyHandler> ofKernels = new ArrayList<>(links.proxyHandlers());
+    ofKernels.add(new KernelPutsHandler(made));
+    proxy.attend(ofKernels);
     return made;
   }
 

@@ -1,14 +1,22 @@
 package org.nccl4j.device.cuda.rma;
 
 import java.lang.invoke.VarHandle;
+import java.util.Optional;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.NativeWords;
+import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.PinnedWords;
 import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.host.RegisteredMemory;
 import org.nccl4j.device.kernel.gin.GinDevice;
 
-/** A GPU for kernels' puts: rings in pinned memory, and copies in streams of the library's own. */
+/**
+ * A GPU for kernels' puts and gets: rings in pinned memory, copies in streams of the library's own,
+ * and steps that the network card reads and writes in windows ({@link ExposedPuts}, {@link
+ * PlacedPuts}).
+ */
 public record GpuGinDevice(Gpu gpu) implements GinDevice {
   @Override
   public long hostAddress(long address) {
@@ -23,6 +31,54 @@ public record GpuGinDevice(Gpu gpu) implements GinDevice {
   @Override
   public Copies copies() {
     return new StreamCopies(gpu);
+  }
+
+  @Override
+  public Optional<Exposing> exposing(Connection send) {
+    return Optional.ofNullable(
+        send.exposed() instanceof ExposedPuts puts ? new Exposed(puts) : null);
+  }
+
+  @Override
+  public Optional<Placing> placing(Connection recv) {
+    return Optional.ofNullable(recv.placed() instanceof PlacedPuts puts ? new Placed(puts) : null);
+  }
+
+  /** Steps that the network card reads in windows. */
+  private record Exposed(ExposedPuts puts) implements Exposing {
+    @Override
+    public boolean takes(DeviceMemory window, long offset, long bytes) {
+      return puts.takes(bytes)
+          && RegisteredMemory.find(window, window.address() + offset, bytes) != null;
+    }
+
+    @Override
+    public long add(long first, DeviceMemory window, long offset, long bytes) {
+      return puts.add(first, window, offset, bytes);
+    }
+
+    @Override
+    public void end() {
+      puts.end();
+    }
+  }
+
+  /** Steps that the network card writes into windows. */
+  private record Placed(PlacedPuts puts) implements Placing {
+    @Override
+    public boolean mayTell(long step, long from) {
+      return step < from + PlacedPuts.AHEAD;
+    }
+
+    @Override
+    public void tell(long step, DeviceMemory window, long offset, int bytes) {
+      puts.tell(step, window, offset, bytes);
+    }
+
+    @Override
+    public boolean take(long step) {
+      return puts.take(step);
+    }
   }
 
   /** Pinned memory of the host. */

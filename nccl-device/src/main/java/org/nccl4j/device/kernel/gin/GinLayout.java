@@ -11,7 +11,7 @@ final class GinLayout {
   /** Descriptors that the proxy has read, so that their places can be used again. */
   static final long TAKEN = 8;
 
-  /** Descriptors whose source can be written again. */
+  /** Descriptors of puts whose source can be written again, and of gets whose data are here. */
   static final long FLUSHED = 16;
 
   /** Descriptors whose data are in the window, and whose signals are raised. */
@@ -38,6 +38,12 @@ final class GinLayout {
   static final long SOURCE_WINDOW = 32;
   static final long SOURCE_OFFSET = 40;
   static final long BYTES = 48;
+
+  /** 1 if the data go from the window to the source: a get. */
+  static final long KIND = 56;
+
+  static final long PUT = 0;
+  static final long GET = 1;
 
   private GinLayout() {}
 

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.BooleanSupplier;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.connection.Connection;
@@ -16,12 +17,18 @@ import org.nccl4j.device.support.KeptMemory;
 import org.nccl4j.device.support.Patience;
 
 /**
- * Sends what kernels write into rings, and puts what other ranks send into this rank's windows.
+ * Sends what kernels write into rings, puts what other ranks send into this rank's windows, and
+ * sends what other ranks get from them.
  *
  * <p>A ring's descriptors are sent in order, each as one message or more, so a rank's messages
- * arrive in order and a signal after the data before it. One rank without a free slot holds the
- * ring up; that ends, since the receiving proxy waits for no kernel. Where all ranks are in the
- * team, rings have no slots, and need no turns: kernels only learn there that a wait is in vain.
+ * arrive in order and a signal after the data before it. A get is a message too, which the other
+ * rank answers by puts, after it has put what came before. One rank without a free slot, or with
+ * many unanswered gets, holds the ring up; that ends, since the other proxy waits for no kernel.
+ * Where all ranks are in the team, rings have no slots, and need no turns: kernels only learn there
+ * that a wait is in vain.
+ *
+ * <p>Data that a network can read in a window are not copied: the message announces steps that are
+ * sent from there, and received in the window of the other rank if its network can.
  *
  * <p>{@link #doWork} is called by one thread at a time; all other methods by any.
  */
@@ -50,6 +57,9 @@ public final class GinProxy implements RmaSpace.KernelPuts {
 
   /** Replaced, never changed. */
   private volatile GinRing[] rings = new GinRing[0];
+
+  /** Alternates, so that neither kernels' puts nor answers take all slots. */
+  private boolean answersFirst;
 
   /** Rings ever opened: their numbers are the same on all ranks. */
   private volatile long newest;
@@ -81,12 +91,11 @@ public final class GinProxy implements RmaSpace.KernelPuts {
     this.windows = space.windows();
     this.checks = new GinChecks(of.name, of.rank, space);
     this.targets = new RmaSpace.Targets(of.rank, windows, room);
-    ConnectionLayout layout = of.layout;
     peers = new GinPeer[space.sends().size()];
     for (int rank = 0; rank < peers.length; rank++) {
       Connection to = space.sends().get(rank);
       if (to != null) {
-        peers[rank] = new GinPeer(rank, to, space.recvs().get(rank), layout, device);
+        peers[rank] = new GinPeer(rank, to, space.recvs().get(rank), of, device);
         outside.add(peers[rank]);
       }
     }
@@ -136,7 +145,7 @@ public final class GinProxy implements RmaSpace.KernelPuts {
   public int doWork() {
     inside = true;
     try {
-      return over ? 0 : work();
+      return over || failed.getAsBoolean() ? 0 : work();
     } finally {
       inside = false;
     }
@@ -146,19 +155,20 @@ public final class GinProxy implements RmaSpace.KernelPuts {
     int done = 0;
     for (GinPeer peer : outside) {
       done += receive(peer);
-    }
-    for (GinRing ring : rings) {
-      done += send(ring);
-    }
-    for (GinPeer peer : outside) {
       if (peer.owesAcknowledgement()) {
         enqueue(peer.beginAcknowledgement(), null);
         done++;
       }
     }
+    answersFirst = !answersFirst;
+    done += answersFirst ? answerAll() : 0;
+    for (GinRing ring : rings) {
+      done += send(ring);
+    }
+    done += answersFirst ? 0 : answerAll();
     done += post();
     for (GinRing ring : rings) {
-      done += ring.countArrived(peers);
+      done += ring.countDone(peers);
     }
     return done;
   }
@@ -172,18 +182,84 @@ public final class GinProxy implements RmaSpace.KernelPuts {
         ring.take(checks);
       }
       GinPeer to = peers[ring.rank()];
-      if (!to.hasCredit()) {
+      if (!to.hasCredit() || ring.isGet() && !to.mayAsk()) {
         return done;
       }
-      int part = (int) Math.min(room, ring.left());
-      if (part > 0) {
-        out.begin(to.nextData(), ring.source(), part);
+      if (ring.isGet()) {
+        ask(ring, to);
+      } else if (to.exposes(ring.own(), ring.ownOffset(), ring.left())) {
+        expose(ring, to);
+      } else {
+        copy(ring, to);
       }
-      long message = to.next();
-      GinPeer.Part begun =
-          to.begin(ring.window(), ring.offset(), part, ring.signalOf(part), ring.number());
-      enqueue(begun, ring.sent(part, message) ? ring : null);
       done++;
+    }
+    return done;
+  }
+
+  private void ask(GinRing ring, GinPeer to) {
+    long number = to.asked();
+    GinPeer.Part begun =
+        to.ask(ring.window(), ring.offset(), ring.left(), ring.ownWindow(), ring.ownOffset());
+    ring.sent(ring.left(), number, GinRing.Way.GET);
+    enqueue(begun, ring);
+  }
+
+  private void expose(GinRing ring, GinPeer to) {
+    long left = ring.left();
+    GinPeer.Part begun =
+        to.expose(
+            ring.window(),
+            ring.offset(),
+            ring.own(),
+            ring.ownOffset(),
+            left,
+            ring.signalOf(left),
+            ring.number());
+    ring.sent(left, begun.end - 1, GinRing.Way.EXPOSED);
+    enqueue(begun, ring);
+  }
+
+  private void copy(GinRing ring, GinPeer to) {
+    int part = (int) Math.min(room, ring.left());
+    if (part > 0) {
+      out.begin(to.nextData(), ring.own().address() + ring.ownOffset(), part);
+    }
+    GinPeer.Part begun =
+        to.begin(ring.window(), ring.offset(), part, ring.signalOf(part), ring.number());
+    enqueue(begun, ring.sent(part, begun.step, GinRing.Way.COPIED) ? ring : null);
+  }
+
+  private int answerAll() {
+    int done = 0;
+    for (GinPeer peer : outside) {
+      done += answer(peer);
+    }
+    return done;
+  }
+
+  /** Sends data that a rank gets from this rank's windows. */
+  private int answer(GinPeer peer) {
+    int done = 0;
+    GinGets gets = peer.gets();
+    GinGets.Get get = gets.next(in.done());
+    while (get != null && peer.hasCredit()) {
+      DeviceMemory source = checks.asked(peer.rank(), get.window(), get.offset(), get.bytes());
+      long from = get.offset() + gets.sent();
+      long to = get.toOffset() + gets.sent();
+      long part = get.bytes() - gets.sent();
+      if (peer.exposes(source, from, part)) {
+        int signal = GinMessage.ANSWERED;
+        enqueue(peer.expose(get.toWindow(), to, source, from, part, signal, 0), null);
+      } else {
+        int signal = part <= room ? GinMessage.ANSWERED : GinMessage.ANSWER;
+        part = Math.min(room, part);
+        out.begin(peer.nextData(), source.address() + from, part);
+        enqueue(peer.begin(get.toWindow(), to, (int) part, signal, 0), null);
+      }
+      gets.sent(part);
+      done++;
+      get = gets.next(in.done());
     }
     return done;
   }
@@ -205,7 +281,7 @@ public final class GinProxy implements RmaSpace.KernelPuts {
       GinPeer.Part part = copying.poll();
       part.peer.post(part);
       if (part.ends != null) {
-        part.ends.flushed();
+        part.ends.posted();
       }
       done++;
     }
@@ -216,32 +292,75 @@ public final class GinProxy implements RmaSpace.KernelPuts {
 
   private int receive(GinPeer peer) {
     int done = 0;
-    while (peer.hasMessage() && take(peer)) {
+    while (peer.hasStep() && take(peer)) {
       done++;
     }
     return done + peer.finish(in.done());
   }
 
-  /** Begins what a message says; false if its window or signals are not here yet. */
+  /** Begins what a step says; false if it has to wait. */
   private boolean take(GinPeer peer) {
-    if (peer.isAcknowledgement()) {
-      peer.acknowledge();
+    if (peer.isBehind()) {
+      peer.takeData(in, peer.target(targets));
       return true;
     }
-    int bytes = peer.bytes();
-    int signal = peer.signal();
-    if (bytes != 0 && windows.isToCome(peer.window())
-        || signal != 0 && peer.communicator() > newest) {
+    switch (peer.bytes()) {
+      case GinMessage.ACKNOWLEDGEMENT -> peer.acknowledge();
+      case GinMessage.GET -> {
+        return takeGet(peer);
+      }
+      default -> {
+        return takePut(peer);
+      }
+    }
+    return true;
+  }
+
+  /** False if the window is not here yet. */
+  private boolean takeGet(GinPeer peer) {
+    if (windows.isToCome(peer.window())) {
       return false;
     }
-    GinRing ring = signal == 0 ? null : ring(peer, signal);
-    if (bytes != 0) {
-      long offset = peer.offset();
-      long to = targets.of(peer.rank(), peer.window(), offset, bytes).address() + offset;
-      in.begin(to, peer.data(), bytes);
+    if (peer.gets().isFull()) {
+      throw otherVersion("rank %d gets more than it may at once".formatted(peer.rank()));
     }
-    peer.take(in.begun(), ring, signal - 1);
+    peer.takeGet();
     return true;
+  }
+
+  /**
+   * False if the window or signal is not here yet, or data come that the network would write into
+   * the window before earlier ones are copied there.
+   */
+  private boolean takePut(GinPeer peer) {
+    int bytes = peer.bytes();
+    int signal = peer.signal();
+    boolean behind = bytes == GinMessage.BEHIND;
+    if (bytes != 0 && windows.isToCome(peer.window())
+        || signal > 0 && peer.communicator() > newest
+        || behind && !peer.hasCopied(in.done())) {
+      return false;
+    }
+    if (signal < 0 && peer.answered() == peer.asked()) {
+      throw otherVersion("rank %d sends data that nobody has asked for".formatted(peer.rank()));
+    }
+    GinRing ring = signal <= 0 ? null : ring(peer, signal);
+    if (behind) {
+      long rest = peer.bytesBehind();
+      peer.takeBehind(targets.of(peer.rank(), peer.window(), peer.offset(), 0, rest), ring);
+    } else {
+      DeviceMemory target =
+          bytes == 0 ? null : targets.of(peer.rank(), peer.window(), peer.offset(), bytes);
+      peer.takePut(in, target, ring);
+    }
+    return true;
+  }
+
+  private InvalidUsageException otherVersion(String what) {
+    return new InvalidUsageException(
+        ErrorId.HANDLE,
+        what + " of " + checks.name(),
+        "run the same version of nccl4j on all ranks");
   }
 
   /** The ring whose signal a message raises; null if it was closed, so that nobody waits. */
@@ -250,11 +369,9 @@ public final class GinProxy implements RmaSpace.KernelPuts {
     for (GinRing ring : rings) {
       if (ring.number() == number) {
         if (signal < 1 || signal > ring.signals()) {
-          throw new InvalidUsageException(
-              ErrorId.HANDLE,
-              "rank %d raises signal %d of %d of device communicator %d of %s"
-                  .formatted(peer.rank(), signal - 1, ring.signals(), number, checks.name()),
-              "run the same version of nccl4j on all ranks");
+          throw otherVersion(
+              "rank %d raises signal %d of %d of device communicator %d"
+                  .formatted(peer.rank(), signal - 1, ring.signals(), number));
         }
         return ring;
       }
@@ -269,6 +386,7 @@ public final class GinProxy implements RmaSpace.KernelPuts {
     for (GinRing ring : rings) {
       ring.stop();
     }
+    outside.forEach(GinPeer::release);
   }
 
   @Override

@@ -4,6 +4,7 @@ import java.lang.invoke.VarHandle;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.support.Patience;
@@ -31,24 +32,38 @@ final class GinRing implements RmaSpace.KernelRing {
   private volatile boolean open = true;
 
   private long taken;
+  private long posted;
   private long flushed;
   private long arrived;
 
-  /** Of each descriptor that has not arrived, by slot: its rank, and its last message there. */
+  /** Of each descriptor that has not arrived, by slot: its rank, its way, and its last there. */
   private final int[] toRank;
 
-  private final long[] lastMessage;
+  private final Way[] ways;
+
+  /** The number of the last message or step, or of the get. */
+  private final long[] last;
 
   /** The descriptor whose messages are being sent. */
   private boolean sending;
 
   private int rank;
   private int signal;
+  private boolean get;
   private long window;
   private long offset;
-  private long source;
+  private DeviceMemory own;
+  private long ownWindow;
+  private long ownOffset;
   private long bytes;
   private long sent;
+
+  /** The way of a descriptor's data. */
+  enum Way {
+    COPIED,
+    EXPOSED,
+    GET
+  }
 
   GinRing(
       GinProxy proxy,
@@ -65,7 +80,8 @@ final class GinRing implements RmaSpace.KernelRing {
     this.words = new NativeWords(memory.host());
     this.failed = failed;
     this.toRank = new int[slots];
-    this.lastMessage = new long[slots];
+    this.ways = new Way[slots];
+    this.last = new long[slots];
   }
 
   long number() {
@@ -101,23 +117,9 @@ final class GinRing implements RmaSpace.KernelRing {
 
   @Override
   public boolean post(RmaSpace.KernelPut put, Duration patience) {
-    long at = claimed.get();
-    long endNanos = Patience.end(patience);
-    while (true) {
-      if (isOver()) {
-        return false;
-      }
-      if (at - load(GinLayout.TAKEN) >= slots) {
-        if (System.nanoTime() - endNanos > 0) {
-          return false;
-        }
-        Patience.sleep(WAIT_NANOS);
-        at = claimed.get();
-      } else if (claimed.compareAndSet(at, at + 1)) {
-        break;
-      } else {
-        at = claimed.get();
-      }
+    long at = claim(patience);
+    if (at < 0) {
+      return false;
     }
     long to = descriptor(at);
     words.putInt(to + GinLayout.RANK, put.rank());
@@ -127,8 +129,29 @@ final class GinRing implements RmaSpace.KernelRing {
     words.putLong(to + GinLayout.SOURCE_WINDOW, put.sourceWindow());
     words.putLong(to + GinLayout.SOURCE_OFFSET, put.sourceOffset());
     words.putLong(to + GinLayout.BYTES, put.bytes());
+    words.putLong(to + GinLayout.KIND, put.get() ? GinLayout.GET : GinLayout.PUT);
     store(to + GinLayout.SEQUENCE, at + 1);
     return true;
+  }
+
+  /** Claims a place for a descriptor; -1 if the ring stays full. */
+  private long claim(Duration patience) {
+    long at = claimed.get();
+    long endNanos = Patience.end(patience);
+    while (!isOver()) {
+      if (at - load(GinLayout.TAKEN) >= slots) {
+        if (System.nanoTime() - endNanos > 0) {
+          return -1;
+        }
+        Patience.sleep(WAIT_NANOS);
+        at = claimed.get();
+      } else if (claimed.compareAndSet(at, at + 1)) {
+        return at;
+      } else {
+        at = claimed.get();
+      }
+    }
+    return -1;
   }
 
   @Override
@@ -215,12 +238,17 @@ final class GinRing implements RmaSpace.KernelRing {
     window = words.getLong(at + GinLayout.WINDOW);
     offset = words.getLong(at + GinLayout.OFFSET);
     bytes = words.getLong(at + GinLayout.BYTES);
-    long sourceWindow = words.getLong(at + GinLayout.SOURCE_WINDOW);
-    long sourceOffset = words.getLong(at + GinLayout.SOURCE_OFFSET);
+    ownWindow = words.getLong(at + GinLayout.SOURCE_WINDOW);
+    ownOffset = words.getLong(at + GinLayout.SOURCE_OFFSET);
+    long kind = words.getLong(at + GinLayout.KIND);
     checks.checkSequence(sequence, taken + 1);
-    checks.checkTarget(rank, window, offset, bytes);
-    checks.checkSignal(signal, signals, bytes);
-    source = bytes == 0 ? 0 : checks.source(sourceWindow, sourceOffset, bytes);
+    checks.checkKind(kind, signal, bytes);
+    get = kind == GinLayout.GET;
+    checks.checkPeer(get, rank, window, offset, bytes);
+    if (!get) {
+      checks.checkSignal(signal, signals, bytes);
+    }
+    own = bytes == 0 ? null : checks.own(get, ownWindow, ownOffset, bytes);
     sent = 0;
     sending = true;
     taken++;
@@ -231,6 +259,12 @@ final class GinRing implements RmaSpace.KernelRing {
     return rank;
   }
 
+  /** True if the descriptor's data come from the rank. */
+  boolean isGet() {
+    return get;
+  }
+
+  /** The rank's window. */
   long window() {
     return window;
   }
@@ -239,8 +273,17 @@ final class GinRing implements RmaSpace.KernelRing {
     return offset + sent;
   }
 
-  long source() {
-    return source + sent;
+  /** The memory of this rank's window; null without data. */
+  DeviceMemory own() {
+    return own;
+  }
+
+  long ownWindow() {
+    return ownWindow;
+  }
+
+  long ownOffset() {
+    return ownOffset + sent;
   }
 
   /** Bytes of the descriptor that are not in messages yet. */
@@ -256,42 +299,59 @@ final class GinRing implements RmaSpace.KernelRing {
   /**
    * A message has a part of the descriptor.
    *
+   * @param number of the message, of the last step behind it, or of the get
    * @return true if it is the last
    */
-  boolean sent(long part, long message) {
+  boolean sent(long part, long number, Way way) {
     sent += part;
     if (sent < bytes) {
       return false;
     }
     int slot = (int) ((taken - 1) % slots);
     toRank[slot] = rank;
-    lastMessage[slot] = message;
+    ways[slot] = way;
+    last[slot] = number;
     sending = false;
+    own = null;
     return true;
   }
 
-  /** The next descriptor's data are in messages. */
-  void flushed() {
-    flushed++;
-    if (open) {
-      store(GinLayout.FLUSHED, flushed);
-    }
+  /** The messages of one more descriptor are published, with what they need in their slots. */
+  void posted() {
+    posted++;
   }
 
-  /** Counts the descriptors that have arrived; returns how many more have. */
-  int countArrived(GinPeer[] peers) {
+  /** Counts the descriptors that are done, for kernels; returns how many more are. */
+  int countDone(GinPeer[] peers) {
+    int done = 0;
+    while (flushed < posted && isFlushed((int) (flushed % slots), peers)) {
+      flushed++;
+      done++;
+    }
+    if (done > 0) {
+      store(GinLayout.FLUSHED, flushed);
+    }
     long before = arrived;
-    while (arrived < flushed) {
-      int slot = (int) (arrived % slots);
-      if (peers[toRank[slot]].acknowledged() <= lastMessage[slot]) {
-        break;
-      }
+    while (arrived < flushed && hasArrived((int) (arrived % slots), peers)) {
       arrived++;
     }
-    if (arrived > before && open) {
+    if (arrived > before) {
       store(GinLayout.ARRIVED, arrived);
     }
-    return (int) (arrived - before);
+    return done + (int) (arrived - before);
+  }
+
+  private boolean isFlushed(int slot, GinPeer[] peers) {
+    GinPeer peer = peers[toRank[slot]];
+    return switch (ways[slot]) {
+      case COPIED -> true;
+      case EXPOSED -> peer.sent() > last[slot];
+      case GET -> peer.answered() > last[slot];
+    };
+  }
+
+  private boolean hasArrived(int slot, GinPeer[] peers) {
+    return ways[slot] == Way.GET || peers[toRank[slot]].acknowledged() > last[slot];
   }
 
   /** A rank outside the team raises a signal by one. */

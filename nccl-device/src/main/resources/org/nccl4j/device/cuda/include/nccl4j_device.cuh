@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 // Raised with each change of a layout below. Kernels need the header of the library that they run with.
-#define NCCL4J_DEVICE_VERSION 3
+#define NCCL4J_DEVICE_VERSION 4
 
 // A window. Rank p of the team has its first byte at base + p * stride.
 struct nccl4jWindow {
@@ -26,18 +26,18 @@ struct nccl4jWindow {
 };
 static_assert(sizeof(nccl4jWindow) == 48, "as Window.java fills it");
 
-// Puts to ranks outside the team, as the communicator's proxy thread takes them. In pinned memory of
-// the host.
+// Puts to ranks outside the team, and gets from them, as the communicator's proxy thread takes them. In
+// pinned memory of the host.
 struct nccl4jGinDescriptor {
   uint64_t sequence;      // its number + 1; written last
   int32_t rank;
   int32_t signal;         // raised after the data; -1 for none
-  int64_t window;         // number of the target
+  int64_t window;         // number of the rank's window, the target of a put
   uint64_t offset;
-  int64_t sourceWindow;   // number of this rank's window with the data
+  int64_t sourceWindow;   // number of this rank's window, which has a put's data
   uint64_t sourceOffset;
   uint64_t bytes;
-  uint64_t unused;
+  uint64_t kind;          // 0: put, 1: get, whose data go from the rank's window into this rank's
 };
 static_assert(sizeof(nccl4jGinDescriptor) == 64, "as GinLayout.java reads it");
 static_assert(offsetof(nccl4jGinDescriptor, sequence) == 0, "as GinLayout.java reads it");
@@ -48,12 +48,13 @@ static_assert(offsetof(nccl4jGinDescriptor, offset) == 24, "as GinLayout.java re
 static_assert(offsetof(nccl4jGinDescriptor, sourceWindow) == 32, "as GinLayout.java reads it");
 static_assert(offsetof(nccl4jGinDescriptor, sourceOffset) == 40, "as GinLayout.java reads it");
 static_assert(offsetof(nccl4jGinDescriptor, bytes) == 48, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinDescriptor, kind) == 56, "as GinLayout.java reads it");
 
 struct nccl4jGinRing {
   uint64_t state;         // 0 while the ring can be used
   uint64_t taken;         // descriptors that the proxy has read
-  uint64_t flushed;       // descriptors whose source can be written again
-  uint64_t arrived;       // descriptors whose data and signals are at their rank
+  uint64_t flushed;       // descriptors whose source can be written again, or whose data are here
+  uint64_t arrived;       // descriptors whose data and signals are where they belong
   uint64_t unused[12];
   uint64_t problem;       // the last wait of a kernel that was in vain
   uint64_t unused2[15];
@@ -658,13 +659,14 @@ __device__ void reduceScatter(Coop coop, T* out, SymPtr<T> in, size_t count) {
   sumOfAll(coop, out, in + (ptrdiff_t)(in.place() * count), count);
 }
 
-// ---- Puts, signals and waits between any ranks (NCCL's GIN) ----
+// ---- Puts, gets, signals and waits between any ranks (NCCL's GIN) ----
 
-// Kernels store to windows of the team's ranks themselves. What is for other ranks goes into a ring,
+// Kernels load and store the windows of the team's ranks themselves. What other ranks have to do with goes into a ring,
 // out of which the communicator's proxy thread sends it over the network.
 //
 // What one group of threads puts to a rank arrives there in order, and a signal after the data of the
-// puts before it. Puts of different groups, and to different ranks, are not ordered. All threads of a
+// puts before it. A get of the group from that rank has the data of the puts before it. Puts and gets of
+// different groups, and with different ranks, are not ordered. All threads of a
 // group call with the same arguments and get the same answer: false if something stays undone at the
 // deadline, or at once when the communicator has failed or is closed. DeviceCommunicator's
 // kernelTimeout() then says in Java what was waited for.
@@ -690,7 +692,7 @@ class Gin {
     bool posted = true;
     if (coop.rank() == 0)
       posted = post({0, rank, signal, bytes == 0 ? 0 : to.number, offset,
-                     bytes == 0 ? 0 : from.number, fromOffset, bytes, 0},
+                     bytes == 0 ? 0 : from.number, fromOffset, bytes, kPut},
                     timeoutNanos);
     return coop.all(posted);
   }
@@ -701,6 +703,33 @@ class Gin {
                       uint64_t timeoutNanos) {
     return put(coop, rank, to.window(), to.offset(), from.window(), from.offset(),
                count * sizeof(T), signal, timeoutNanos);
+  }
+
+  // Gets bytes of a rank's part of a window into this rank's part of a window. The data are there after
+  // a flush, and must stay there as they are until then.
+  template <class Coop>
+  __device__ bool get(Coop coop, int rank, const nccl4jWindow& from, size_t offset,
+                      const nccl4jWindow& to, size_t toOffset, size_t bytes, uint64_t timeoutNanos) {
+    coop.sync();  // all threads have read the target
+    if (isNear(rank)) {
+      copy(coop, localPointer<char>(to, toOffset),
+           peerPointer<char>(from, rank - c_.teamFirst, offset), bytes);
+      coop.sync();
+      return true;
+    }
+    if (bytes == 0) return true;
+    bool posted = true;
+    if (coop.rank() == 0)
+      posted = post({0, rank, -1, from.number, offset, to.number, toOffset, bytes, kGet}, timeoutNanos);
+    return coop.all(posted);
+  }
+
+  // The same with elements.
+  template <class Coop, class T>
+  __device__ bool get(Coop coop, int rank, SymPtr<T> from, SymPtr<T> to, size_t count,
+                      uint64_t timeoutNanos) {
+    return get(coop, rank, from.window(), from.offset(), to.window(), to.offset(), count * sizeof(T),
+               timeoutNanos);
   }
 
   // Raises a rank's signal by one.
@@ -728,14 +757,15 @@ class Gin {
     return coop.all(raised);
   }
 
-  // Waits until the sources of all puts that kernels of this rank began before can be written again.
+  // Waits until the sources of all puts that kernels of this rank began before can be written again, and
+  // the data of all gets are in this rank's windows.
   template <class Coop>
   __device__ bool flush(Coop coop, uint64_t timeoutNanos) {
     return awaitAll(coop, c_.gin.slots == 0 ? nullptr : &ring()->flushed, kFlush, timeoutNanos);
   }
 
-  // Waits until the data of all puts that kernels of this rank began before are in the windows, and
-  // their signals are raised.
+  // Waits until the data of all puts and gets that kernels of this rank began before are in the windows,
+  // and their signals are raised.
   template <class Coop>
   __device__ bool quiet(Coop coop, uint64_t timeoutNanos) {
     __threadfence_system();  // stores to ranks of the team
@@ -744,6 +774,7 @@ class Gin {
 
  private:
   // As DeviceCommunicator.java reads them.
+  static constexpr uint64_t kPut = 0, kGet = 1;
   static constexpr uint64_t kFull = 1, kSignal = 2, kFlush = 3, kQuiet = 4;
 
   __device__ bool isNear(int rank) const {
@@ -802,6 +833,7 @@ class Gin {
     place->sourceWindow = put.sourceWindow;
     place->sourceOffset = put.sourceOffset;
     place->bytes = put.bytes;
+    place->kind = put.kind;
     __threadfence_system();  // the source too
     store(&place->sequence, at + 1, Order::release);
     return true;

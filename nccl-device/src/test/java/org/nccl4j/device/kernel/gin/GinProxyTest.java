@@ -25,11 +25,13 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.DeviceHeaders;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.kernel.window.HostGinDevice;
+import org.nccl4j.device.kernel.RmaMessage;
 import org.nccl4j.device.kernel.RmaSpace;
 
 /** Two proxies whose connections are the same memory, given turns by the test alone. */
@@ -164,7 +166,12 @@ class GinProxyTest {
   }
 
   private static RmaSpace.KernelPut put(long offset, long from, long bytes, int signal) {
-    return new RmaSpace.KernelPut(1, 2, offset, 1, from, bytes, signal);
+    return new RmaSpace.KernelPut(1, 2, offset, 1, from, bytes, signal, false);
+  }
+
+  /** From window 1 of a rank into window 2 of the other. */
+  private static RmaSpace.KernelPut get(int of, long from, long to, long bytes) {
+    return new RmaSpace.KernelPut(of, 1, from, 2, to, bytes, -1, true);
   }
 
   @Test
@@ -264,7 +271,7 @@ class GinProxyTest {
         post(
             mine,
             new RmaSpace.KernelPut(
-                rank, window, offset, sourceWindow, sourceOffset, bytes, signal)));
+                rank, window, offset, sourceWindow, sourceOffset, bytes, signal, false)));
     var error = assertThrows(InvalidUsageException.class, a.proxy::doWork);
     assertTrue(error.getMessage().contains(message.replace(';', ',')), error.getMessage());
     assertTrue(
@@ -293,6 +300,168 @@ class GinProxyTest {
     settle();
     assertEquals(1, theirs.signal(1));
     assertTrue(mine.awaitArrived(Duration.ZERO));
+  }
+
+  /** Both ranks get from each other, while both put: more gets than a rank may ask for at once. */
+  @Test
+  void getsAndPutsOfBothRanksEnd() {
+    Random random = new Random(SEED);
+    RmaSpace.KernelRing mine = a.proxy.open(SIGNALS);
+    RmaSpace.KernelRing theirs = b.proxy.open(SIGNALS);
+    byte[][] data = {new byte[WINDOW], new byte[WINDOW]};
+    byte[][] expected = {new byte[WINDOW], new byte[WINDOW]};
+    List<Rank> ranks = List.of(a, b);
+    for (int rank = 0; rank < 2; rank++) {
+      random.nextBytes(data[rank]);
+      ranks.get(rank).source.write(0, ByteBuffer.wrap(data[rank]));
+      ranks.get(rank).target.fill(POISON);
+      Arrays.fill(expected[rank], POISON);
+    }
+    int place = 0;
+    for (int each = 0; each < 120; each++) {
+      int bytes = 1 + random.nextInt(each % 9 == 0 ? 2500 : 200);
+      for (int rank = 0; rank < 2; rank++) {
+        RmaSpace.KernelRing ring = rank == 0 ? mine : theirs;
+        int from = random.nextInt(WINDOW - bytes + 1);
+        int to = place;
+        // No two write the same bytes: a get and a put of two ranks are not ordered.
+        if (each % 3 == 0) {
+          assertTrue(post(ring, new RmaSpace.KernelPut(1 - rank, 2, to, 1, from, bytes, 1, false)));
+          System.arraycopy(data[rank], from, expected[1 - rank], to, bytes);
+        } else {
+          assertTrue(post(ring, get(1 - rank, from, to, bytes)));
+          System.arraycopy(data[1 - rank], from, expected[rank], to, bytes);
+        }
+        place += bytes;
+        assertTrue(place + 2500 < WINDOW, "room for one more");
+      }
+    }
+    settle();
+    assertArrayEquals(expected[0], bytes(a.target), "seed " + SEED);
+    assertArrayEquals(expected[1], bytes(b.target), "seed " + SEED);
+    for (RmaSpace.KernelRing ring : List.of(mine, theirs)) {
+      assertTrue(ring.awaitFlushed(Duration.ZERO));
+      assertTrue(ring.awaitArrived(Duration.ZERO));
+      assertEquals(40, ring.signal(1));
+    }
+  }
+
+  @Test
+  void aGetIsDoneOnceItsDataAreCopiedHere() {
+    RmaSpace.KernelRing mine = a.proxy.open(SIGNALS);
+    b.source.fill((byte) 7);
+    b.late = true;
+    assertTrue(post(mine, get(1, 5, 3, 17)));
+    settle();
+    assertFalse(mine.awaitFlushed(Duration.ZERO), "the source is still read");
+    a.late = true;
+    b.late = false;
+    settle();
+    assertFalse(mine.awaitFlushed(Duration.ZERO), "the window is still written");
+    a.late = false;
+    settle();
+    assertTrue(mine.awaitFlushed(Duration.ZERO));
+    assertTrue(mine.awaitArrived(Duration.ZERO));
+    assertEquals(0, bytes(a.target)[2]);
+    assertEquals(7, bytes(a.target)[3]);
+    assertEquals(7, bytes(a.target)[19]);
+    assertEquals(0, bytes(a.target)[20]);
+  }
+
+  /** The put's data are copied into the window late. */
+  @Test
+  void aGetHasTheDataOfThePutsBeforeIt() {
+    RmaSpace.KernelRing mine = a.proxy.open(SIGNALS);
+    a.source.fill((byte) 9);
+    b.late = true;
+    assertTrue(post(mine, put(100, 0, 2000, -1)));
+    assertTrue(post(mine, new RmaSpace.KernelPut(1, 2, 100, 2, 7000, 2000, -1, true)));
+    settle();
+    b.late = false;
+    settle();
+    assertTrue(mine.awaitFlushed(Duration.ZERO));
+    for (int i = 0; i < 2000; i++) {
+      assertEquals(9, bytes(a.target)[7000 + i]);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "3, 1, 0, 2, 0, 8, -1, is from rank 3 of 3",
+    "2, 1, 0, 2, 0, 8, -1, is from rank 2; which is in the same team",
+    "1, 3, 0, 2, 0, 8, -1, from byte 0 of window 3; which is not registered",
+    "1, 1, 99993, 2, 0, 8, -1, from byte 99993 of window 1; which has 100000 bytes",
+    "1, 1, 0, 2, 99993, 8, -1, into byte 99993 of window 2; which has 100000 bytes",
+    "1, 1, 0, 2, 0, -8, -1, is of -8 bytes",
+    "1, 1, 0, 2, 0, 0, -1, is of 0 bytes",
+    "1, 1, 0, 2, 0, 8, 2, raises signal 2",
+  })
+  void aGetThatMakesNoSenseIsRefusedBeforeAnythingIsSent(
+      int rank,
+      long window,
+      long offset,
+      long toWindow,
+      long toOffset,
+      long bytes,
+      int signal,
+      String message) {
+    RmaSpace.KernelRing mine = a.proxy.open(SIGNALS);
+    b.proxy.open(SIGNALS);
+    assertTrue(
+        post(
+            mine,
+            new RmaSpace.KernelPut(rank, window, offset, toWindow, toOffset, bytes, signal, true)));
+    var error = assertThrows(InvalidUsageException.class, a.proxy::doWork);
+    assertTrue(error.getMessage().contains(message.replace(';', ',')), error.getMessage());
+    assertTrue(
+        error.getMessage().contains("a get of a kernel of rank 0 of communicator c"),
+        error.getMessage());
+    assertEquals(0, b.proxy.doWork());
+  }
+
+  @Test
+  void aGetOfAWindowToComeWaits() {
+    RmaSpace.KernelRing mine = a.proxy.open(SIGNALS);
+    b.source.fill((byte) 7);
+    b.newest = 0;
+    assertTrue(post(mine, get(1, 0, 0, 8)));
+    settle();
+    assertFalse(mine.awaitFlushed(Duration.ZERO));
+    b.newest = 2;
+    settle();
+    assertTrue(mine.awaitFlushed(Duration.ZERO));
+    assertEquals(7, bytes(a.target)[7]);
+  }
+
+  @Test
+  void aGetOfAWindowThatIsNoLongerThereFailsTheRankThatHadIt() {
+    RmaSpace.KernelRing mine = a.proxy.open(SIGNALS);
+    b.windows.remove(1L);
+    assertTrue(post(mine, get(1, 64, 0, 8)));
+    a.proxy.doWork();
+    var error = assertThrows(InvalidUsageException.class, b.proxy::doWork);
+    assertTrue(
+        error
+            .getMessage()
+            .contains(
+                "rank 0 gets 8 bytes at byte 64 of window 1 of rank 1 of communicator c, which is"
+                    + " not registered"),
+        error.getMessage());
+  }
+
+  @Test
+  void dataThatNobodyAskedForAreRefused() {
+    RmaSpace.KernelRing mine = a.proxy.open(SIGNALS);
+    assertTrue(post(mine, put(0, 0, 8, -1)));
+    a.proxy.doWork();
+    long signals = LAYOUT.simple(0) + RmaMessage.SIGNALS;
+    NativeMemory.putInt(aToB.data().address() + signals, GinMessage.ANSWERED);
+    b.target.fill(POISON);
+    var error = assertThrows(InvalidUsageException.class, b.proxy::doWork);
+    assertTrue(
+        error.getMessage().contains("rank 0 sends data that nobody has asked for"),
+        error.getMessage());
+    assertEquals(POISON, bytes(b.target)[0]);
   }
 
   @Test
@@ -326,6 +495,7 @@ class GinProxyTest {
     a.failed = true;
     assertFalse(mine.awaitArrived(Duration.ofDays(1)));
     assertFalse(post(mine, put(0, 0, 5, 0)));
+    assertEquals(0, a.proxy.doWork(), "nothing is sent or written any more");
     a.failed = false;
     a.proxy.release();
     assertTrue(mine.isOver());
@@ -413,7 +583,8 @@ class GinProxyTest {
             Map.entry("nccl4jGinDescriptor.offset", GinLayout.OFFSET),
             Map.entry("nccl4jGinDescriptor.sourceWindow", GinLayout.SOURCE_WINDOW),
             Map.entry("nccl4jGinDescriptor.sourceOffset", GinLayout.SOURCE_OFFSET),
-            Map.entry("nccl4jGinDescriptor.bytes", GinLayout.BYTES));
+            Map.entry("nccl4jGinDescriptor.bytes", GinLayout.BYTES),
+            Map.entry("nccl4jGinDescriptor.kind", GinLayout.KIND));
     here.forEach((name, offset) -> assertEquals(offset, offsets.get(name), name));
     assertTrue(
         header.contains("sizeof(nccl4jGinDescriptor) == " + GinLayout.DESCRIPTOR_BYTES), "size");
