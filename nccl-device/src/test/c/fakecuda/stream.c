@@ -5,7 +5,33 @@ static struct {
   u64 at, value;  // of a copy the source
   int wide, waits;
   size_t copied;
+  long due;  // the time of a copy that is late
 } kept[4096];
+// FAKECUDA_LATE_COPIES: copies of streams take so many milliseconds, without anybody who asks.
+static int late_ms = -1;
+static long now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+static void proceed(void);
+static void* proceedAlways(void* unused) {
+  for (;;) {
+    usleep(500);
+    pthread_mutex_lock(&lock);
+    proceed();
+    pthread_mutex_unlock(&lock);
+  }
+  return unused;
+}
+static int lateMs(void) {
+  if (late_ms >= 0) return late_ms;
+  const char* ms = getenv("FAKECUDA_LATE_COPIES");
+  late_ms = ms ? atoi(ms) : 0;
+  pthread_t thread;
+  if (late_ms && pthread_create(&thread, NULL, proceedAlways, NULL)) abort();
+  return late_ms;
+}
 static int fulfilled(u64 at, u64 value, int wide) {
   return wide ? (long long)(*(u64*)at - value) >= 0
               : (int)(*(unsigned*)at - (unsigned)value) >= 0;
@@ -21,6 +47,7 @@ static void proceed(void) {
       int behind = 0;
       for (int j = 0; j < i; j++) behind |= kept[j].stream == kept[i].stream;
       if (behind || (kept[i].waits && !fulfilled(kept[i].at, kept[i].value, kept[i].wide))) continue;
+      if (kept[i].due && now_ms() < kept[i].due) continue;
       if (kept[i].copied) memcpy((void*)kept[i].at, (void*)kept[i].value, kept[i].copied);
       if (kept[i].copied && corrupting) ++*(char*)kept[i].at;
       if (!kept[i].copied && !kept[i].waits) store(kept[i].at, kept[i].value, kept[i].wide);
@@ -56,6 +83,7 @@ static void keep(CUstream t, u64 at, u64 value, int wide, int waits, size_t copi
   kept[n_kept].value = value;
   kept[n_kept].wide = wide;
   kept[n_kept].copied = copied;
+  kept[n_kept].due = copied && lateMs() ? now_ms() + lateMs() : 0;
   kept[n_kept++].waits = waits;
   proceed();
   pthread_mutex_unlock(&lock);

@@ -53,7 +53,8 @@ final class DirectPuts {
   /**
    * Argument: "registered" or "allocated" for the memory of the sources, "window" to put from the
    * window itself, "again" to register other memory in each round, "refused" where the card takes
-   * no memory of users, "broken" where a queue pair breaks in each round.
+   * no memory of users, "broken" where a queue pair breaks in each round, "after" to put from
+   * windows right after a small put to the same bytes.
    */
   public static void main(String[] arguments) throws Exception {
     DirectPuts ranks = new DirectPuts(arguments[0]);
@@ -108,7 +109,7 @@ final class DirectPuts {
         DeviceMemory own =
             mode.equals("allocated") ? device.allocate(BYTES) : device.memAlloc(BYTES)) {
       Window window = comm.registerWindow(memory);
-      boolean fromWindow = mode.equals("window");
+      boolean fromWindow = mode.equals("window") || mode.equals("after");
       // Of the window the second half is source alone.
       DeviceMemory source = fromWindow ? memory.slice(BYTES, BYTES) : own;
       Registration registration = fromWindow ? null : comm.register(source.slice(3, BYTES - 3));
@@ -120,8 +121,11 @@ final class DirectPuts {
         }
         meet();
         Random random = new Random(100L * time + round);
+        if (mode.equals("after")) {
+          putSmall(comm, source, window, 100L * time + round, stream);
+        }
         put(comm, source, window, random, stream);
-        comm.waitSignal(Map.of(1 - comm.rank(), 1), stream);
+        comm.waitSignal(Map.of(1 - comm.rank(), mode.equals("after") ? 2 : 1), stream);
         stream.synchronize();
         expect(expected, data(time, round, 1 - comm.rank()), new Random(100L * time + round));
         byte[] found = new byte[BYTES];
@@ -153,6 +157,16 @@ final class DirectPuts {
     int to = random.nextInt(BYTES - bytes + 1);
     comm.putSignal(
         source.slice(from, bytes), bytes, DataType.INT8, 1 - comm.rank(), window, to, stream);
+  }
+
+  /** Other bytes of the source to where the next put begins. */
+  private static void putSmall(
+      Communicator comm, DeviceMemory source, Window window, long seed, CudaStream stream) {
+    Random random = new Random(seed);
+    int bytes = bytes(random);
+    random.nextInt(BYTES - 3 - bytes + 1);
+    int to = random.nextInt(BYTES - bytes + 1);
+    comm.putSignal(source.slice(7, 5000), 5000, DataType.INT8, 1 - comm.rank(), window, to, stream);
   }
 
   private static void expect(byte[] expected, byte[] data, Random random) {

@@ -107,6 +107,12 @@ class GpuPutTest {
     assertTrue(ran.count("cuMemcpyAsync") < 20, "copies: " + ran.count("cuMemcpyAsync"));
   }
 
+  /** The card must not write before what came earlier is copied, which takes its time. */
+  @Test
+  void whatCardsWriteComesAfterEarlierCopies() throws Exception {
+    direct("after", Map.of("FAKECUDA_LATE_COPIES", "4"));
+  }
+
   /** The memory of the GPUs is registered with the queue pairs that take over, too. */
   @Test
   void whatABrokenQueuePairHasLeftIsRetransmissions() throws Exception {
@@ -237,6 +243,14 @@ class GpuPutTest {
     assertContains(ran, "rank 1 has got all of 3 rounds");
     assertEquals(0, ran.warnings(), ran.output());
     return ran.count("cuMemcpyAsync");
+  }
+
+  /** Each of both ranks' puts and gets overlaps others, which went another way. */
+  @Test
+  void kernelsPutsAndGetsStayInOrderWhateverTheirWay() throws Exception {
+    Map<String, String> settings = new HashMap<>(FakeCards.settings(folder));
+    settings.put("FAKECUDA_LATE_COPIES", "1");
+    copiesOf("exchange", settings);
   }
 
   @Test

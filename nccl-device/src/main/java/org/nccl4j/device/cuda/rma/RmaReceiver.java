@@ -137,7 +137,10 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
     }
   }
 
-  /** Begins what a step says; no if its window is not registered here yet. */
+  /**
+   * Begins what a step says; no if its window is not registered here yet, or the network card would
+   * write into the window before earlier data are copied there.
+   */
   private boolean take(From from, long step) {
     if (from.rest > 0) {
       takeData(from, step);
@@ -148,7 +151,7 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
     int bytes = from.end.getInt(step, RmaMessage.BYTES);
     long behind = from.end.getLong(step, RmaMessage.BEHIND);
     boolean writes = bytes != 0 || behind != 0;
-    if (writes && windows.isToCome(window)) {
+    if (writes && windows.isToCome(window) || behind != 0 && isCopying(from)) {
       return false;
     }
     if (writes) {
@@ -166,6 +169,10 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
     from.signal = signals;
     from.signals[slot(step)] = behind == 0 ? signals : 0;
     return true;
+  }
+
+  private boolean isCopying(From from) {
+    return words.loadAcquire(RmaFlags.copied(from.peer)) < from.copied;
   }
 
   private static int slot(long step) {
