@@ -51,10 +51,23 @@ public interface TransportContext extends NetContext {
   }
 
   /**
-   * Names of the networks' devices that are nearest to this rank's GPU, in the order in which the
-   * rank should use them; empty if unknown.
+   * A network device as the machine's topology has it, whatever the network says of its own.
+   *
+   * @param names that networks may have for it
+   * @param speed relative to those of others
    */
-  default List<String> nearestNets() {
+  record NearNet(List<String> names, float speed) {
+    /** Copies the list. */
+    public NearNet {
+      names = List.copyOf(names);
+    }
+  }
+
+  /**
+   * The networks' devices that are nearest to this rank's GPU, in the order in which the rank
+   * should use them; empty if unknown.
+   */
+  default List<NearNet> nearestNets() {
     return List.of();
   }
 
@@ -67,11 +80,13 @@ public interface TransportContext extends NetContext {
   }
 
   /**
-   * True if another rank's GPU has as many nearest devices as this rank's, with the same speeds in
-   * the same order, according to the machines' topology. Then both ends of a connection assign its
-   * channels to devices alike. The same on both ranks; false if unknown.
+   * True if the channels of a connection from one rank to another take turns with the nearest
+   * devices of both ends, according to the machines' topology: the GPU beside the devices through
+   * which data leave, the first rank's or that of {@link #egressTo}, has as many as the other
+   * rank's, of the same speeds in the same order. Then both ends assign channels to devices alike.
+   * The same on all ranks; false if unknown.
    */
-  default boolean hasNetsLike(int peer) {
+  default boolean takesTurns(int from, int to) {
     return false;
   }
 
@@ -90,6 +105,14 @@ public interface TransportContext extends NetContext {
    * NCCL_P2P_PXN_LEVEL); empty if this rank's own devices are as good.
    */
   default Optional<NetEgress> egressTo(int peer) {
+    return Optional.empty();
+  }
+
+  /**
+   * The device, and the rank of its host, through which data of a rank of another host for this
+   * rank should leave: what {@link #egressTo} is on that rank.
+   */
+  default Optional<NetEgress> egressFrom(int peer) {
     return Optional.empty();
   }
 

@@ -54,7 +54,7 @@ final class CarriedSlots {
     List<? extends Device> devices = Devices.cuda().list();
     for (int rank = 0; rank < 2; rank++) {
       TransportContext context =
-          new SlotContext(rank, peers, devices.get(rank), provider, Map.of());
+          new SlotContext(rank, peers, devices.get(rank), provider, Map.of(), Map.of());
       transports.add(new NetTransportProvider().open(context));
       Support support = transports.get(rank).canConnect(peers.get(1 - rank));
       SlotKernel.require(support.possible(), "no transport: %s", support.reason());

@@ -298,6 +298,30 @@ class GpuNetTest {
     assertEquals(0, ran.warnings(), ran.output());
   }
 
+  /** The relay's GPU has two cards, and so has the receiver's; or the topology says otherwise. */
+  @ParameterizedTest
+  @CsvSource({"0, true", "1, false"})
+  void channelsTakeTurnsWithTheCardsBesideTheRelay(String differ, boolean both) throws Exception {
+    Map<String, String> settings =
+        Map.of(
+            "NCCL_NCHANNELS_PER_NET_PEER",
+            "4",
+            "NCCL_IB_MERGE_NICS",
+            "0",
+            "NEAREST_NETS",
+            "roce0:1,roce0:2",
+            "OTHER_NETS_DIFFER",
+            differ);
+    Ran ran = byRelay(settings, "ports");
+    assertContains(ran, "through roce0:1 and the memory of rank 1");
+    Matcher pairs = Pattern.compile("queue pairs of ports: (\\d+), (\\d+)").matcher(ran.output());
+    assertTrue(pairs.find(), ran.output());
+    assertEquals(both ? pairs.group(1) : "0", pairs.group(2));
+    assertContains(ran, "left 0");
+    assertEquals(0, ran.count("cuMemHostRegister_v2"), "slots are in the GPU");
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
   /** Whole communicators, whose engine asks the topology which rank sends by which card. */
   @Test
   void ranksOfAHostConnectForEachOther() throws Exception {

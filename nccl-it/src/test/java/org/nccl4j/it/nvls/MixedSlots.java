@@ -31,7 +31,7 @@ final class MixedSlots {
     NetProvider provider = new IbProvider();
     List<PeerInfo> peers = SlotContext.peers(RANKS, provider);
     Device device = Devices.cuda().list().get(0);
-    TransportContext context = new SlotContext(0, peers, device, provider, Map.of());
+    TransportContext context = new SlotContext(0, peers, device, provider, Map.of(), Map.of());
     Transport transport = new NetTransportProvider().open(context);
     List<List<ByteBuffer>> ends = new ArrayList<>();
     List<Integer> channels = new ArrayList<>();

@@ -36,16 +36,22 @@ final class RelayedSlots {
   private ConnectionLayout layout;
   private volatile boolean over;
 
-  /** Argument: "cards", of which all or only so many dma-bufs work, or "sockets". */
+  /** Argument: "cards", of which all or only so many dma-bufs work, "ports", or "sockets". */
   public static void main(String[] arguments) throws Exception {
-    boolean cards = arguments[0].equals("cards");
+    boolean cards = !arguments[0].equals("sockets");
     FakeCards fake = cards ? FakeCards.load() : null;
     if (arguments.length > 1) {
       fake.fake_fail("ibv_reg_dmabuf_mr", FakeCards.NOT_SUPPORTED, Integer.parseInt(arguments[1]));
     }
+    if (arguments[0].equals("ports")) {
+      fake.fake_set_ports(0, 2);
+    }
     new RelayedSlots().run(cards ? new IbProvider() : new SocketNetProvider());
     if (cards) {
       System.out.println("left " + fake.fake_live());
+      System.out.printf(
+          "queue pairs of ports: %d, %d%n",
+          fake.calls("init pkey=0 port=1"), fake.calls("init pkey=0 port=2"));
     }
   }
 
@@ -64,9 +70,11 @@ final class RelayedSlots {
               List.of(net.name())));
     }
     for (int rank = 0; rank < 3; rank++) {
-      Map<Integer, NetEgress> egress =
-          rank == 0 ? Map.of(2, new NetEgress(1, List.of("roce0:1", "lo"))) : Map.of();
-      TransportContext context = new SlotContext(rank, peers, devices.get(rank % 2), net, egress);
+      NetEgress way = new NetEgress(1, List.of("roce0:1", "lo"));
+      Map<Integer, NetEgress> egress = rank == 0 ? Map.of(2, way) : Map.of();
+      Map<Integer, NetEgress> comes = rank == 2 ? Map.of(0, way) : Map.of();
+      TransportContext context =
+          new SlotContext(rank, peers, devices.get(rank % 2), net, egress, comes);
       transports.add(new NetTransportProvider().open(context));
     }
     System.out.println("to 2: " + transports.get(0).canConnect(peers.get(2)).reason());

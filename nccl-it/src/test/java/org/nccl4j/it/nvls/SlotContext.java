@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetEgress;
 import org.nccl4j.api.spi.NetProvider;
@@ -19,9 +20,15 @@ import org.nccl4j.device.kernel.KernelDevice;
  * loopback.
  *
  * @param egress by peer, where another rank is to send
+ * @param comes by peer, where another rank sends for it
  */
 record SlotContext(
-    int rank, List<PeerInfo> peers, Device device, NetProvider net, Map<Integer, NetEgress> egress)
+    int rank,
+    List<PeerInfo> peers,
+    Device device,
+    NetProvider net,
+    Map<Integer, NetEgress> egress,
+    Map<Integer, NetEgress> comes)
     implements TransportContext {
   @Override
   public ConnectionLayout layout() {
@@ -58,9 +65,11 @@ record SlotContext(
 
   /** As the program's environment says. */
   @Override
-  public List<String> nearestNets() {
+  public List<NearNet> nearestNets() {
     String names = System.getenv("NEAREST_NETS");
-    return names == null ? List.of() : List.of(names.split(","));
+    return names == null
+        ? List.of()
+        : Stream.of(names.split(",")).map(name -> new NearNet(List.of(name), 25)).toList();
   }
 
   /** As the program's environment says. */
@@ -76,13 +85,18 @@ record SlotContext(
   }
 
   @Override
-  public boolean hasNetsLike(int peer) {
+  public boolean takesTurns(int from, int to) {
     return !"1".equals(System.getenv("OTHER_NETS_DIFFER"));
   }
 
   @Override
   public Optional<NetEgress> egressTo(int peer) {
     return Optional.ofNullable(egress.get(peer));
+  }
+
+  @Override
+  public Optional<NetEgress> egressFrom(int peer) {
+    return Optional.ofNullable(comes.get(peer));
   }
 
   @Override

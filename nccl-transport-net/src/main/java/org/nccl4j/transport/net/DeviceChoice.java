@@ -5,6 +5,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.TransportContext.NearNet;
 
 /**
  * Chooses the devices of a network for a rank: the nearest one to a known GPU, else the ranks of a
@@ -34,24 +35,35 @@ final class DeviceChoice {
   }
 
   /**
-   * The indices of the devices that the channels of a GPU's connection may take in turn: all that
-   * the topology gives the GPU, in the same order whatever the connection, so that the channels of
-   * GPUs with the same number on two hosts stay on their rails.
+   * The turns that the channels of a GPU's connection may take: one for each device that the
+   * topology gives the GPU, in the same order whatever the connection, so that the channels of GPUs
+   * with the same number on two hosts stay on their rails. Speeds are the topology's, which both
+   * ends know, not what a network says of its device. The first device takes the turns of those
+   * that the network does not have, so that the other turns stay the same.
    *
-   * @param out names of the device through which data leave; empty for any
-   * @param nearest names of the GPU's devices, in the order of channels
-   * @return empty if the device of the way out is another one
+   * @param nearest the GPU's devices, in the order of channels
+   * @return empty if the network has none of them
    */
-  static List<Integer> ofChannels(List<NetDevice> devices, List<String> out, List<String> nearest) {
-    List<Integer> all =
-        nearest.stream().flatMap(name -> including(devices, name)).distinct().toList();
-    boolean own =
-        out.isEmpty() || out.stream().flatMap(n -> including(devices, n)).anyMatch(all::contains);
-    return own ? all : List.of();
+  static List<NicChoice.Turn> ofChannels(List<NetDevice> devices, List<NearNet> nearest) {
+    List<Integer> all = nearest.stream().flatMap(net -> including(devices, net.names())).toList();
+    return all.isEmpty()
+        ? List.of()
+        : nearest.stream()
+            .map(
+                net ->
+                    new NicChoice.Turn(
+                        including(devices, net.names()).findFirst().orElse(all.get(0)),
+                        net.speed()))
+            .toList();
   }
 
-  private static Stream<Integer> including(List<NetDevice> devices, String name) {
-    return IntStream.range(0, devices.size()).filter(d -> devices.get(d).includes(name)).boxed();
+  private static Stream<Integer> including(List<NetDevice> devices, List<String> names) {
+    return names.stream()
+        .flatMap(
+            name ->
+                IntStream.range(0, devices.size())
+                    .filter(d -> devices.get(d).includes(name))
+                    .boxed());
   }
 
   private static int of(int rank, List<PeerInfo> peers, List<NetDevice> devices) {

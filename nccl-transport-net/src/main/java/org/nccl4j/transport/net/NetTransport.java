@@ -13,7 +13,6 @@ import java.util.OptionalInt;
 import java.util.Set;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.Net;
-import org.nccl4j.api.spi.NetEgress;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.PxnTransport;
@@ -150,44 +149,41 @@ final class NetTransport implements PxnTransport {
 
   /** To receive by. */
   private NicChoice nearest(Net net, PeerInfo peer) {
-    return card(net, peer, List.of());
+    return card(net, peer, List.of(), takesTurns(peer, self(), net));
   }
 
   /** To send by. */
   private NicChoice card(Net net, PeerInfo peer) {
-    return card(net, peer, routes.ownDevices(peer));
+    return card(net, peer, routes.ownDevices(peer), takesTurns(self(), peer, net));
   }
 
-  private NicChoice card(Net net, PeerInfo peer, List<String> out) {
+  /** True if the channels of a connection take turns with devices, as both ends find. */
+  private boolean takesTurns(PeerInfo from, PeerInfo to, Net net) {
+    return routes.leadsAsPlanned(from, to, nameOf(net))
+        && context.takesTurns(from.rank(), to.rank());
+  }
+
+  private NicChoice card(Net net, PeerInfo peer, List<String> out, boolean takesTurns) {
     List<String> names = new ArrayList<>(out);
-    names.addAll(context.nearestNets());
+    context.nearestNets().forEach(near -> names.addAll(near.names()));
     int one = DeviceChoice.of(context.rank(), context.peers(), net.devices(), names);
-    List<Integer> turns = takingTurns(net, peer);
-    return new NicChoice(
-        nameOf(net),
-        net,
-        turns.size() > 1 ? turns : List.of(one),
-        slots,
-        /* shared= */ false,
-        /* onHost= */ false);
+    int channels = takesTurns ? NetChannelCount.of(context, peer.rank()) : 1;
+    return choice(net, channels, one, /* shared= */ false);
   }
 
   /**
-   * The devices that channels take in turn. None where data go by a rail that is not this rank's:
-   * then the other rank sends by one device to each of this rank's, and likewise. None either where
-   * the other GPU's cards are fewer, more or of other speeds, as where one has trained lower: the
-   * ends would assign channels differently, and data would cross rails, which need not be linked.
+   * The devices of a connection's channels.
+   *
+   * @param channels that take turns with devices
+   * @param one the device where they do not
    */
-  private List<Integer> takingTurns(Net net, PeerInfo peer) {
-    Optional<NetEgress> egress = context.egressTo(peer.rank());
-    boolean own = egress.isEmpty() || egress.get().rank() == context.rank();
-    boolean single = slots == null || net.spreads();
-    return !own
-            || single
-            || !context.hasNetsLike(peer.rank())
-            || NetChannelCount.of(context, peer.rank()) == 1
-        ? List.of()
-        : DeviceChoice.ofChannels(net.devices(), routes.ownDevices(peer), context.nearestNets());
+  private NicChoice choice(Net net, int channels, int one, boolean shared) {
+    boolean single = slots == null || net.spreads() || channels == 1;
+    List<NicChoice.Turn> turns =
+        single ? List.of() : DeviceChoice.ofChannels(net.devices(), context.nearestNets());
+    return turns.size() > 1
+        ? new NicChoice(nameOf(net), net, turns, slots, shared, /* onHost= */ false)
+        : new NicChoice(nameOf(net), net, one, slots, shared);
   }
 
   private String nameOf(Net net) {
@@ -260,7 +256,8 @@ final class NetTransport implements PxnTransport {
     PxnRequest request = PxnRequest.fromBytes(from.rank(), bytes);
     Net net = routes.network(request, from, self().nets(), this::opened);
     int device = routes.device(request, from, net);
-    NicChoice card = new NicChoice(nameOf(net), net, device, slots, /* shared= */ true);
+    int channels = takesTurns(from, to, net) ? request.channels() : 1;
+    NicChoice card = choice(net, channels, device, /* shared= */ true);
     PxnConnector relay = new PxnConnector(card, context, from, to, request, mail);
     relays.add(relay);
     return relay;

@@ -12,56 +12,60 @@ import org.nccl4j.transport.net.memory.GpuSlots;
 import org.nccl4j.transport.net.memory.LineMark;
 
 /**
- * The path of a rank's ends to the network. Channels take turns with the devices, by their speeds.
+ * The path of a rank's ends to the network. Channels take turns with the devices, by the speeds of
+ * the turns.
  *
  * @param network its name
  * @param net the network
- * @param devices the numbers of the devices in it, the first channel's first
+ * @param turns those of its devices, the first channel's first
  * @param slots in the rank's GPU; null where they are to be the host's
  * @param shared whether another rank's kernels are to fill the slots
  * @param onHost whether slots are in the host's memory wherever the rank's device is
  */
 record NicChoice(
-    String network,
-    Net net,
-    List<Integer> devices,
-    GpuSlots slots,
-    boolean shared,
-    boolean onHost) {
+    String network, Net net, List<Turn> turns, GpuSlots slots, boolean shared, boolean onHost) {
   /** Copies the list. */
   NicChoice {
-    devices = List.copyOf(devices);
+    turns = List.copyOf(turns);
   }
+
+  /**
+   * A device's turns among channels.
+   *
+   * @param device its number in the network
+   * @param speed of the turns, relative to others'; may be 0 where it is not known
+   */
+  record Turn(int device, float speed) {}
 
   /** A path by one device, whose slots are in the GPU where the NIC reaches that. */
   NicChoice(String network, Net net, int device, GpuSlots slots, boolean shared) {
-    this(network, net, List.of(device), slots, shared, /* onHost= */ false);
+    this(network, net, List.of(new Turn(device, 1)), slots, shared, /* onHost= */ false);
   }
 
-  /** Returns the number of a channel's device: of all, the one that is furthest behind. */
+  /** Returns the number of a channel's device: of all turns, the one that is furthest behind. */
   int device(int channel) {
-    List<NetDevice> all = cards();
-    int[] channels = new int[all.size()];
+    int[] channels = new int[turns.size()];
     int next = 0;
     for (int number = 0; number <= channel; number++) {
       next = 0;
-      for (int d = 1; d < channels.length; d++) {
-        if (load(all, channels, d) < load(all, channels, next)) {
-          next = d;
+      for (int turn = 1; turn < channels.length; turn++) {
+        if (load(channels, turn) < load(channels, next)) {
+          next = turn;
         }
       }
       channels[next]++;
     }
-    return devices.get(next);
+    return turns.get(next).device;
   }
 
-  /** The time of a device with a channel more, relative to others'. */
-  private static double load(List<NetDevice> all, int[] channels, int device) {
-    return (channels[device] + 1.0) / Math.max(1, all.get(device).megabits());
+  /** The time of a turn's device with a channel more, relative to others'. */
+  private double load(int[] channels, int turn) {
+    float speed = turns.get(turn).speed;
+    return (channels[turn] + 1.0) / (speed > 0 ? speed : 1);
   }
 
   private List<NetDevice> cards() {
-    return devices.stream().map(net.devices()::get).toList();
+    return turns.stream().map(Turn::device).distinct().map(net.devices()::get).toList();
   }
 
   /** Returns the names of the devices with + between them. */
@@ -92,7 +96,7 @@ record NicChoice(
 
   /** The same by the first device alone, with slots in the host's memory. */
   NicChoice withHostSlots() {
-    return new NicChoice(network, net, devices.subList(0, 1), slots, shared, /* onHost= */ true);
+    return new NicChoice(network, net, turns.subList(0, 1), slots, shared, /* onHost= */ true);
   }
 
   /** The card does not take such memory after all. */

@@ -44,12 +44,33 @@ final class PxnRoutes {
     }
     PeerInfo self = context.peers().get(context.rank());
     PeerInfo other = context.peers().get(egress.get().rank());
-    boolean usable =
-        self.sharesHost(other)
-            && other.deviceKind() == self.deviceKind()
-            && other.nets().contains(name);
-    Optional<String> device = usable ? device(egress.get().devices(), net) : Optional.empty();
+    Optional<String> device =
+        carries(other, self, name) ? device(egress.get().devices(), net) : Optional.empty();
     return device.map(found -> new Route(other.rank(), found));
+  }
+
+  private static boolean carries(PeerInfo relay, PeerInfo sender, String net) {
+    return sender.sharesHost(relay)
+        && relay.deviceKind() == sender.deviceKind()
+        && relay.nets().contains(net);
+  }
+
+  /**
+   * True if data of a rank for another leave as the topology has it, as far as all ranks know: not
+   * where a relay cannot be used. One of the two is this rank, or this rank is the relay.
+   */
+  boolean leadsAsPlanned(PeerInfo from, PeerInfo to, String net) {
+    if (from.rank() != context.rank() && to.rank() != context.rank()) {
+      return true;
+    }
+    Optional<NetEgress> egress =
+        from.rank() == context.rank()
+            ? context.egressTo(to.rank())
+            : context.egressFrom(from.rank());
+    return egress.isEmpty()
+        || egress.get().rank() == from.rank()
+        || to.rank() == context.rank()
+            && carries(context.peers().get(egress.get().rank()), from, net);
   }
 
   private static Optional<String> device(List<String> names, Net net) {

@@ -15,6 +15,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.TransportContext.NearNet;
 import org.nccl4j.device.Device;
 
 class DeviceChoiceTest {
@@ -36,20 +37,34 @@ class DeviceChoiceTest {
     assertEquals(0, DeviceChoice.of(0, peers("a"), devices, List.of("mlx5_1", "mlx5_0:1")));
   }
 
-  /** All that are nearest, in their order; none where data leave through another one. */
+  private static NearNet near(float speed, String... names) {
+    return new NearNet(List.of(names), speed);
+  }
+
+  private static List<Integer> turns(List<NetDevice> devices, List<NearNet> nearest) {
+    return DeviceChoice.ofChannels(devices, nearest).stream().map(NicChoice.Turn::device).toList();
+  }
+
+  /** All that are nearest, in their order. */
   @Test
   void channelsTakeTurnsWithTheNearestDevices() {
     List<NetDevice> devices = devices(100, 100, 100, 100);
-    List<String> nearest = List.of("eth2:1", "eth2", "eth3", "eth1");
-    for (List<String> out : List.of(List.<String>of(), List.of("eth3:1", "eth3"))) {
-      assertEquals(List.of(2, 3, 1), DeviceChoice.ofChannels(devices, out, nearest));
-    }
-    assertEquals(List.of(), DeviceChoice.ofChannels(devices, List.of("eth0"), nearest));
-    assertEquals(List.of(), DeviceChoice.ofChannels(devices, List.of(), List.of("ib0")));
+    List<NearNet> nearest = List.of(near(1, "eth2:1", "eth2"), near(1, "eth3"), near(1, "eth1"));
+    assertEquals(List.of(2, 3, 1), turns(devices, nearest));
+    assertEquals(List.of(), turns(devices, List.of(near(1, "ib0"))));
     List<NetDevice> merged = List.of(named("a:1"), named("b:1+c:1"));
     assertEquals(
-        List.of(1, 0),
-        DeviceChoice.ofChannels(merged, List.of("c:1"), List.of("b:1", "c:1", "a:1")));
+        List.of(1, 1, 0), turns(merged, List.of(near(1, "b:1"), near(1, "c:1"), near(1, "a:1"))));
+  }
+
+  /** A host whose network lacks a card gives the others' channels to the same rails. */
+  @Test
+  void theFirstDeviceTakesTheTurnsOfOnesThatAreMissing() {
+    List<NearNet> nearest = List.of(near(1, "a"), near(1, "b"), near(1, "c"));
+    List<NetDevice> some = List.of(named("b"), named("c"));
+    assertEquals(List.of(0, 0, 1), turns(some, nearest));
+    List<NetDevice> all = List.of(named("a"), named("b"), named("c"));
+    assertEquals(List.of(0, 1, 2), turns(all, nearest));
   }
 
   /** A card of half the speed gets half as many channels. */
@@ -62,21 +77,27 @@ class DeviceChoiceTest {
     "'0,0', 0 1 0 1 0 1"
   })
   void devicesGetChannelsByTheirSpeeds(String speeds, String expected) {
-    List<NetDevice> devices =
-        devices(Stream.of(speeds.split(",")).mapToInt(Integer::parseInt).toArray());
+    List<Float> of = Stream.of(speeds.split(",")).map(Float::valueOf).toList();
+    List<NearNet> nearest =
+        IntStream.range(0, of.size()).mapToObj(d -> near(of.get(d), "eth" + d)).toList();
+    // What the network says of its devices is this host's alone: the other end does not know it.
+    for (int[] own : List.of(new int[] {7, 7}, new int[] {1, 1000}, new int[] {0, 3})) {
+      assertEquals(expected, channels(devices(own), nearest));
+    }
+  }
+
+  private static String channels(List<NetDevice> devices, List<NearNet> nearest) {
     Net net =
         (Net)
             Proxy.newProxyInstance(
                 Net.class.getClassLoader(),
                 new Class<?>[] {Net.class},
                 (self, method, arguments) -> devices);
-    List<Integer> all = IntStream.range(0, devices.size()).boxed().toList();
-    NicChoice choice = new NicChoice("Test", net, all, null, false, false);
-    assertEquals(
-        expected,
-        IntStream.range(0, 6)
-            .mapToObj(channel -> Integer.toString(choice.device(channel)))
-            .collect(Collectors.joining(" ")));
+    List<NicChoice.Turn> turns = DeviceChoice.ofChannels(devices, nearest);
+    NicChoice choice = new NicChoice("Test", net, turns, null, false, false);
+    return IntStream.range(0, 6)
+        .mapToObj(channel -> Integer.toString(choice.device(channel)))
+        .collect(Collectors.joining(" "));
   }
 
   private static NetDevice named(String name) {

@@ -232,6 +232,8 @@ class NetEndTest {
     Map<String, Object> values = new HashMap<>(VALUES);
     values.put("secret", new byte[16]);
     values.put("egressTo", Optional.empty());
+    values.put("egressFrom", Optional.empty());
+    values.put("takesTurns", false);
     values.put("isNeighbour", true);
     values.put("nearestNets", List.of());
     values.put("nets", List.of(provider("A"), provider("B")));

@@ -65,7 +65,7 @@ public record TransportContextImpl(
   }
 
   @Override
-  public List<String> nearestNets() {
+  public List<NearNet> nearestNets() {
     return distances.nearest();
   }
 
@@ -75,8 +75,10 @@ public record TransportContextImpl(
   }
 
   @Override
-  public boolean hasNetsLike(int peer) {
-    return distances.hasNetsLike(peer);
+  public boolean takesTurns(int from, int to) {
+    Optional<EgressRoutes.Egress> route = egress.flatMap(known -> known.of(from, to));
+    return distances.haveNetsAlike(route.map(EgressRoutes.Egress::rank).orElse(from), to)
+        && route.map(way -> distances.isNearest(way.rank(), way.net())).orElse(true);
   }
 
   @Override
@@ -86,8 +88,17 @@ public record TransportContextImpl(
 
   @Override
   public Optional<NetEgress> egressTo(int peer) {
+    return egress(rank, peer);
+  }
+
+  @Override
+  public Optional<NetEgress> egressFrom(int peer) {
+    return egress(peer, rank);
+  }
+
+  private Optional<NetEgress> egress(int from, int to) {
     return egress
-        .flatMap(known -> known.of(rank, peer))
+        .flatMap(known -> known.of(from, to))
         .map(route -> new NetEgress(route.rank(), NetDistances.names(route.net())));
   }
 

@@ -6,6 +6,7 @@ import java.util.stream.Stream;
 import org.nccl4j.api.plan.cost.ChannelBandwidth;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
+import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.connect.CommShape;
@@ -84,11 +85,13 @@ public record NetDistances(Routes routes, Node gpu, int channels, CommShape rank
     return card.includes(net.name()) || card.includes(net.name() + ":" + net.port());
   }
 
-  /** Returns the names of the nearest cards, as InfiniBand cards and as interfaces are named. */
-  public List<String> nearest() {
+  /** Returns the nearest cards, with the names of InfiniBand cards and of interfaces. */
+  public List<TransportContext.NearNet> nearest() {
     return routes == null
         ? List.of()
-        : nearest(routes, gpu).flatMap(net -> names(net).stream()).toList();
+        : nearest(routes, gpu)
+            .map(net -> new TransportContext.NearNet(names(net), net.net().bandwidth()))
+            .toList();
   }
 
   private static Stream<Node> nearest(Routes routes, Node gpu) {
@@ -97,15 +100,22 @@ public record NetDistances(Routes routes, Node gpu, int channels, CommShape rank
         : routes.locality().netsOf(gpu).stream().filter(net -> net.host() == gpu.host());
   }
 
-  /** Returns whether another rank's GPU has as many nearest cards, of the same speeds in order. */
-  public boolean hasNetsLike(int peer) {
-    return routes != null
-        && speeds(routes, gpu)
-            .equals(speeds(ranks.nodeOf(peer).graphs().routes(), ranks.gpuOf(peer)));
+  /** Returns whether two ranks' GPUs have as many nearest cards, of the same speeds in order. */
+  public boolean haveNetsAlike(int one, int other) {
+    return routes != null && speeds(one).equals(speeds(other));
   }
 
-  private static List<Float> speeds(Routes routes, Node gpu) {
-    return nearest(routes, gpu).map(net -> net.net().bandwidth()).toList();
+  private List<Float> speeds(int rank) {
+    return nearest(rank).map(net -> net.net().bandwidth()).toList();
+  }
+
+  /** Returns whether a card is one of the nearest of a rank's GPU. */
+  public boolean isNearest(int rank, Node net) {
+    return routes != null && nearest(rank).anyMatch(net::equals);
+  }
+
+  private Stream<Node> nearest(int rank) {
+    return nearest(ranks.nodeOf(rank).graphs().routes(), ranks.gpuOf(rank));
   }
 
   /** Returns the names that networks may have for a card. */

@@ -97,7 +97,7 @@ class CliqueTopologyTest {
     for (int rank = 0; rank < 12; rank++) {
       NetDistances near = NetDistances.of(Optional.of(two), rank);
       String own = "mlx5_" + rank % GPUS;
-      assertEquals(own + ":1", near.nearest().get(0), "of rank " + rank);
+      assertEquals(own + ":1", near.nearest().get(0).names().get(0), "of rank " + rank);
       assertTrue(near.directAccess(card(own), false).possible());
       String other = "mlx5_" + (rank + 2) % GPUS;
       assertFalse(near.directAccess(card(other), false).possible(), "over both processors");

@@ -72,7 +72,7 @@ class NetDistancesTest {
   void theCardBelowTheSameSwitchIsNear() {
     for (int rank = 0; rank < 4; rank++) {
       NetDistances distances = of(rank, 90, 1);
-      assertEquals("mlx5_" + rank % 2 + ":1", distances.nearest().get(0));
+      assertEquals("mlx5_" + rank % 2 + ":1", distances.nearest().get(0).names().get(0));
       for (boolean reads : new boolean[] {true, false}) {
         Support near = distances.directAccess(card("mlx5_" + rank % 2 + ":1"), reads);
         assertTrue(near.possible(), near.reason());
@@ -150,10 +150,11 @@ class NetDistancesTest {
       NetDistances distances = NetDistances.of(Optional.of(topology), rank);
       for (int peer = 0; peer < 3; peer++) {
         boolean expected = alike || (rank == 2) == (peer == 2);
-        assertEquals(expected, distances.hasNetsLike(peer), rank + " and " + peer);
+        assertEquals(expected, distances.haveNetsAlike(rank, peer), rank + " and " + peer);
+        assertEquals(expected, distances.haveNetsAlike(peer, rank), peer + " and " + rank);
       }
     }
-    assertFalse(NetDistances.UNKNOWN.hasNetsLike(1));
+    assertFalse(NetDistances.UNKNOWN.haveNetsAlike(0, 1));
   }
 
   @Test
