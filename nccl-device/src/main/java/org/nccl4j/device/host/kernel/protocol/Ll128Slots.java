@@ -34,7 +34,7 @@ final class Ll128Slots {
   /** Offset of the slots of one line. */
   static final int LINES_AT = 4096;
 
-  private static final int LINE_BYTES = 64;
+  static final int LINE_BYTES = 64;
 
   /** Most bytes of a step that takes three cache lines, its flag included. */
   static final int TRIPLE_DATA = 3 * 64 - ConnectionEnd.LL128_DATA;

@@ -287,6 +287,25 @@ public final class SendEnd extends ConnectionEnd {
     count(bytes);
     step = now + 1;
     AtomicWords.storeRelease(front, frontIndex + slot, call.flag(now));
+    if (bytes > Ll128Slots.LINE_DATA && !call.oneWay) {
+      takeNext(bytes);
+    }
+  }
+
+  /**
+   * Takes the lines of the next step's slot from the receiver's cache, in time that this rank would
+   * spend waiting for the peer's step, so that the next step's stores need not wait for them. The
+   * flag's line stays: the receiver polls it.
+   */
+  @HotPath
+  private void takeNext(int bytes) {
+    if (head > step - Ll128Slots.count(bytes)) {
+      int next = frontIndex + Ll128Slots.slot(layout, step, bytes);
+      int end = next + LL128_DATA + bytes;
+      for (int line = next + Ll128Slots.LINE_BYTES; line < end; line += Ll128Slots.LINE_BYTES) {
+        front.putLong(line, 0);
+      }
+    }
   }
 
   /** In LL, where every word carries its flag: goes on to the next step. */
