@@ -187,6 +187,11 @@ final class MeasuredCopies {
     return choices[sizeClass(bytes)].way;
   }
 
+  /** Copies of about so many bytes since the last period's begin. */
+  int counted(int bytes) {
+    return choices[sizeClass(bytes)].copies;
+  }
+
   /** Ways that are measured. */
   int ways() {
     return ways;

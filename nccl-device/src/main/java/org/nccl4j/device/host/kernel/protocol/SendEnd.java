@@ -236,6 +236,11 @@ public final class SendEnd extends ConnectionEnd {
     fills.copy(source, sourceOffset, data, simpleSlot() + at, bytes);
   }
 
+  /** The copies into slots. */
+  MeasuredCopies fills() {
+    return fills;
+  }
+
   /** In Simple: publishes the slot of the current step, and goes on to the next. */
   @HotPath
   public void post(int size, Call call) {

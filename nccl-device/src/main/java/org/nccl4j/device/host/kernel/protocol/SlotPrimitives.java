@@ -125,9 +125,9 @@ public final class SlotPrimitives extends Primitives {
     if (exposes) {
       chooseSenders(mode != SEND ? target : prepares() ? null : source, bytes, mode);
     }
-    if (mode == SEND && (exposed > 0 || target != null && bytes <= PIECE && !prepares())) {
+    if (mode == SEND && (exposed > 0 || (target == null || bytes <= PIECE) && !prepares())) {
       // The own copy is made while the data are under way.
-      fill(source, sourceOffset, 0, 0, bytes);
+      fillAll(source, sourceOffset, bytes);
       post(mode, bytes, source, sourceOffset);
       if (target != null) {
         Copies.copy(source, sourceOffset, target, targetOffset, bytes);
@@ -284,6 +284,14 @@ public final class SlotPrimitives extends Primitives {
           end.locate(waiter);
         }
       }
+    }
+  }
+
+  /** Own data to the slots of all that do not read them from the buffer. */
+  private void fillAll(HostMemory source, long sourceOffset, int bytes) {
+    int most = sends.length - exposed > 1 && !ll128 ? PIECE : bytes;
+    for (int at = 0; at < bytes; at += most) {
+      fill(source, sourceOffset + at, 0, at, Math.min(most, bytes - at));
     }
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.Random;
@@ -106,6 +107,15 @@ class StreamedOutcomeTest {
     from(Reductions.of(DataType.INT32, RedOp.AVG, 2))
         .reduceInOrder(own, 0, target, SHIFT, bytes, Primitives.RECEIVE);
     check(bytes, at -> (get(own, at) + get(sent, at)) / 2);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2048, 8192, 40_004, SLOT})
+  void dataGoIntoSlotsByMeasuredCopies(int bytes) {
+    fill();
+    assertEquals(0, sender.fills().counted(bytes));
+    send(bytes);
+    assertTrue(sender.fills().counted(bytes) > 0);
   }
 
   @ParameterizedTest
