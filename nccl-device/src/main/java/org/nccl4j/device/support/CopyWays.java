@@ -83,8 +83,10 @@ public final class CopyWays {
   public enum Kind {
     /** Into slots, whose lines lie in the reader's cache. */
     SLOTS,
-    /** For a reader that finds the outcome in the caches. */
+    /** Out of slots and senders' buffers, for a reader that finds the outcome in the caches. */
     KEPT,
+    /** Between buffers, for a reader that finds the outcome in the caches. */
+    BUFFERS,
     /** Its outcome leaves the caches before anybody reads it. */
     LEAVING
   }

@@ -21,6 +21,7 @@ import org.nccl4j.device.host.kernel.algorithm.KernelContext;
 import org.nccl4j.device.host.kernel.algorithm.SendRecv;
 import org.nccl4j.device.host.kernel.nvls.NvlsInPlace;
 import org.nccl4j.device.host.kernel.nvls.NvlsLines;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Lane;
@@ -69,6 +70,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   private final KernelCommunicatorSpec spec;
   private final CacheShare cache;
+  private final BufferCopies copies = new BufferCopies();
   private final SpinWait waiter;
   private final KernelSerializer turns;
   private final ConnectionTable ends;
@@ -106,7 +108,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     this.scratch =
         HostMemory.of(
             device.allocate(KernelContext.scratchBytes(spec, WindowKernels.scratchBytes())));
-    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch, cache));
+    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch, copies, cache));
     this.root = this;
   }
 
@@ -125,7 +127,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     this.waiter.know(turns::following);
     this.ends = new ConnectionTable(spec, parent.ends, parentRanks, path);
     this.scratch = parent.scratch;
-    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch, cache));
+    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch, copies, cache));
   }
 
   @Override
@@ -208,14 +210,14 @@ public final class HostKernelCommunicator implements KernelCommunicator {
           .computeIfAbsent(work.peer(), peer -> new ArrayList<>())
           .add(work);
     }
+    long received = recvs.values().stream().flatMap(List::stream).mapToLong(P2pWork::bytes).sum();
+    boolean leaves = cache.isExceeded(received);
     List<P2pWork> own = ownPairs(sends.remove(spec.rank()), recvs.remove(spec.rank()));
     List<Lane.Out> outs = new ArrayList<>();
     List<Lane.In> ins = new ArrayList<>();
     sends.forEach((peer, list) -> outs.add(new Lane.Out(ends.send(peer), list)));
-    long received = recvs.values().stream().flatMap(List::stream).mapToLong(P2pWork::bytes).sum();
-    boolean leaves = cache.isExceeded(received);
     recvs.forEach((peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, leaves, waiter)));
-    return new SendRecv(outs, ins, own, waiter);
+    return new SendRecv(outs, ins, own, copies, leaves, waiter);
   }
 
   /** The plan of a kernel, once the ends that it uses have their connections. */
@@ -265,7 +267,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         switch (work.algorithm()) {
           case DIRECT_NVLS -> new NvlsInPlace(work, spec.nvls(), space, arrivals, scratch);
           case DIRECT_NVLS_LL -> nvlsLines.of(work);
-          default -> new WindowKernels(work, space, arrivals, scratch);
+          default -> new WindowKernels(work, space, arrivals, scratch, copies, cache);
         };
     return new KernelSerializer.Plan(turns, ends, kernel);
   }

@@ -6,7 +6,6 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.kernel.algorithm.HostAlgorithm;
 import org.nccl4j.device.host.kernel.algorithm.KernelContext;
 import org.nccl4j.device.host.kernel.algorithm.SingleRankReduction;
-import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.CollectiveWork;
@@ -55,7 +54,7 @@ final class Kernels {
     if (context.hasOperator() && reduction.hasPrepare()) {
       return new SingleRankReduction(reduction, work.type().bytes(), bytes);
     }
-    return (send, recv) -> Copies.copyAll(send, 0, recv, 0, bytes);
+    return context.copy(bytes);
   }
 
   private static HostAlgorithm algorithm(Algorithm algorithm) throws ClassNotFoundException {

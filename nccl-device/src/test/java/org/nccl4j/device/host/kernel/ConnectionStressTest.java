@@ -17,6 +17,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.LlPrimitives;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
@@ -59,9 +60,11 @@ class ConnectionStressTest {
       byProtocol[Protocol.LL.ordinal()] =
           new LlPrimitives(rank, waiter, call, recvs, sends, null, 1, scratch);
       byProtocol[Protocol.LL128.ordinal()] =
-          new SlotPrimitives(rank, waiter, call, recvs, sends, null, 1, scratch, true);
+          new SlotPrimitives(
+              rank, waiter, call, recvs, sends, null, 1, scratch, new BufferCopies(), true);
       byProtocol[Protocol.SIMPLE.ordinal()] =
-          new SlotPrimitives(rank, waiter, call, recvs, sends, null, 1, scratch, false);
+          new SlotPrimitives(
+              rank, waiter, call, recvs, sends, null, 1, scratch, new BufferCopies(), false);
     }
   }
 

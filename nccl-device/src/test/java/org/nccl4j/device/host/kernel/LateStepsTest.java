@@ -17,6 +17,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.LlLines;
 import org.nccl4j.device.host.kernel.protocol.LlPrimitives;
@@ -69,7 +70,16 @@ class LateStepsTest {
     return protocol == Protocol.LL
         ? new LlPrimitives(0, waiter, CALL, recvs, to, null, 1, scratch)
         : new SlotPrimitives(
-            0, waiter, CALL, recvs, to, null, 1, scratch, protocol == Protocol.LL128);
+            0,
+            waiter,
+            CALL,
+            recvs,
+            to,
+            null,
+            1,
+            scratch,
+            new BufferCopies(),
+            protocol == Protocol.LL128);
   }
 
   @ParameterizedTest

@@ -5,9 +5,11 @@ import java.util.stream.IntStream;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.kernel.nvls.NvlsEnds;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.LlPrimitives;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
@@ -45,6 +47,7 @@ public final class KernelContext {
   final ConnectionTable ends;
   final SpinWait waiter;
   final HostMemory scratch;
+  final BufferCopies copies;
   private final CacheShare cache;
 
   /** Sums on their way, which primitives leave alone. */
@@ -66,7 +69,9 @@ public final class KernelContext {
       ConnectionTable ends,
       SpinWait waiter,
       HostMemory memory,
+      BufferCopies copies,
       CacheShare cache) {
+    this.copies = copies;
     this.cache = cache;
     this.spec = spec;
     this.ends = ends;
@@ -82,6 +87,7 @@ public final class KernelContext {
 
   private KernelContext(KernelContext usual, ReductionOperator operator) {
     this.spec = usual.spec;
+    this.copies = usual.copies;
     this.cache = usual.cache;
     this.ends = usual.ends;
     this.waiter = usual.waiter;
@@ -210,6 +216,12 @@ public final class KernelContext {
     return primitives;
   }
 
+  /** A copy of all bytes, the work of a rank alone. */
+  public Kernel copy(long bytes) {
+    boolean leaves = cache.isExceeded(bytes);
+    return (send, recv) -> copies.copyAll(send, 0, recv, 0, bytes, leaves);
+  }
+
   /** True if what a work's ranks receive leaves the caches before anybody reads it. */
   boolean leaves(CollectiveWork work) {
     long received = bytes(work) * work.operation().recvParts(spec.nRanks(), /* isRoot= */ true);
@@ -236,6 +248,7 @@ public final class KernelContext {
             reduction,
             elementBytes,
             scratch,
+            copies,
             work.protocol() == Protocol.LL128);
   }
 }

@@ -1,13 +1,13 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.operation.Protocol;
 
@@ -26,7 +26,7 @@ abstract class Pair implements Kernel {
   /** True if the outcome leaves the caches before anybody reads it. */
   final boolean leaves;
 
-  final StreamingCopy streaming = StreamingCopy.open();
+  final BufferCopies copies;
   private final Kernel otherwise;
   private final SpinWait waiter;
   private final Call call;
@@ -43,6 +43,7 @@ abstract class Pair implements Kernel {
     this.bytes = KernelContext.bytes(work);
     this.isRoot = context.spec.rank() == work.root();
     this.leaves = context.leaves(work);
+    this.copies = context.copies;
     this.otherwise = otherwise;
     this.waiter = context.waiter;
     this.call = context.call(work);

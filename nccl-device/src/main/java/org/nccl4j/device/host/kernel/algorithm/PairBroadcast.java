@@ -1,7 +1,6 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CollectiveWork;
@@ -47,11 +46,7 @@ final class PairBroadcast extends Pair {
       HostMemory from, long fromOffset, HostMemory to, long toOffset, long begin, long end) {
     for (long at = begin; at < end; at += PIECE) {
       int piece = (int) Math.min(PIECE, end - at);
-      if (leaves) {
-        Copies.stream(streaming, from, fromOffset + at, to, toOffset + at, piece);
-      } else {
-        Copies.copy(from, fromOffset + at, to, toOffset + at, piece);
-      }
+      copies.copy(from, fromOffset + at, to, toOffset + at, piece, leaves);
       check();
     }
   }

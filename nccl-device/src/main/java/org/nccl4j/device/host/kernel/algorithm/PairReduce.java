@@ -1,7 +1,6 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
@@ -87,22 +86,12 @@ final class PairReduce extends Pair {
         reduction.finish(to, toOffset, count);
       }
       if (staged) {
-        Copies.stream(streaming, scratch, 0, target, targetOffset + at, piece);
+        copies.copy(scratch, 0, target, targetOffset + at, piece, /* leaves= */ true);
       }
       if (toBoth) {
-        copyToPeer(to, toOffset, at, piece, staged);
+        copies.copy(to, toOffset, target(), targetOffset() + at, piece, staged);
       }
       check();
-    }
-  }
-
-  @HotPath
-  private void copyToPeer(HostMemory from, long fromOffset, long at, int bytes, boolean streams) {
-    long to = targetOffset() + at;
-    if (streams) {
-      Copies.stream(streaming, from, fromOffset, target(), to, bytes);
-    } else {
-      Copies.copy(from, fromOffset, target(), to, bytes);
     }
   }
 }

@@ -3,7 +3,7 @@ package org.nccl4j.device.host.kernel.algorithm;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.host.kernel.protocol.Copies;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Lane;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
@@ -51,16 +51,35 @@ public final class SendRecv implements Kernel {
   private final boolean isSmallExchange;
 
   private final SelfCopy[] copies;
+  private final BufferCopies by;
+
+  /** True if what is received leaves the caches before anybody reads it. */
+  private final boolean leaves;
+
   private final SpinWait waiter;
 
-  /** A kernel for lanes and what stays on the rank, in pairs of a send and a receive. */
-  public SendRecv(List<Lane.Out> outs, List<Lane.In> ins, List<P2pWork> own, SpinWait waiter) {
+  /**
+   * A kernel for lanes and what stays on the rank.
+   *
+   * @param own in pairs of a send and a receive
+   * @param by which the rank's messages to itself are copied
+   * @param leaves whether what is received leaves the caches before anybody reads it
+   */
+  public SendRecv(
+      List<Lane.Out> outs,
+      List<Lane.In> ins,
+      List<P2pWork> own,
+      BufferCopies by,
+      boolean leaves,
+      SpinWait waiter) {
     this.outs = outs.toArray(Lane.Out[]::new);
     this.ins = ins.toArray(Lane.In[]::new);
     long sends = outs.stream().mapToLong(Lane::works).sum();
     this.few = sends * ins.stream().mapToLong(Lane::works).sum() <= MOST_PAIRS;
     this.isSmallExchange =
         outs.size() == 1 && ins.size() == 1 && outs.get(0).isSmall() && ins.get(0).isSmall();
+    this.by = by;
+    this.leaves = leaves;
     this.waiter = waiter;
     List<SelfCopy> pairs = new ArrayList<>();
     for (int w = 0; w + 1 < own.size(); w += 2) {
@@ -113,7 +132,7 @@ public final class SendRecv implements Kernel {
     for (SelfCopy copy : copies) {
       HostMemory from = buffer(copy.from, send);
       HostMemory to = buffer(copy.to, recv);
-      Copies.copyAll(from, copy.from.offset(), to, copy.to.offset(), copy.from.bytes());
+      by.copyAll(from, copy.from.offset(), to, copy.to.offset(), copy.from.bytes(), leaves);
     }
   }
 

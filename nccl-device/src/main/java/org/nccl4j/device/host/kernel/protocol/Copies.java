@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.StreamingCopy;
 
 /** Copies between host memories. */
 public final class Copies {
@@ -23,22 +22,6 @@ public final class Copies {
   static final int MANY = 8 << 10;
 
   private Copies() {}
-
-  /** Copies bytes that leave the caches before anybody reads them. */
-  @HotPath
-  public static void stream(
-      StreamingCopy streaming,
-      HostMemory source,
-      long sourceOffset,
-      HostMemory target,
-      long targetOffset,
-      int bytes) {
-    if (bytes >= MANY && streaming.isAvailable()) {
-      streaming.copy(source.address() + sourceOffset, target.address() + targetOffset, bytes);
-    } else {
-      copy(source, sourceOffset, target, targetOffset, bytes);
-    }
-  }
 
   /** Copies up to {@link HostMemory#MAX_ACCESS} bytes. */
   @HotPath

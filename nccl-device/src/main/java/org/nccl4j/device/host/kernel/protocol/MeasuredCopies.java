@@ -6,14 +6,14 @@ import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.support.CopyWays;
 
 /**
- * Copies data of one connection by the fastest of three ways: the JVM's copy, the C library's, and
- * streaming stores. Which that is depends on the processor, on the size, on where the lines are,
- * and on a virtual machine also on the time: so every few thousand copies of about a size all ways
- * are measured by turns. No probe at creation can tell: until the JVM has compiled its copy, which
- * takes longer than the creation, the interpreter has another one. Until the first measurement the
- * way is that of other connections, of this process or of one before on this machine ({@link
- * CopyWays}); where there is one, the first measurement comes a period later. Owned by the thread
- * that runs the current kernel.
+ * Copies data of one connection, or between buffers, by the fastest of three ways: the JVM's copy,
+ * the C library's, and streaming stores. Which that is depends on the processor, on the size, on
+ * where the lines are, and on a virtual machine also on the time: so every few thousand copies of
+ * about a size all ways are measured by turns. No probe at creation can tell: until the JVM has
+ * compiled its copy, which takes longer than the creation, the interpreter has another one. Until
+ * the first measurement the way is that of other connections, of this process or of one before on
+ * this machine ({@link CopyWays}); where there is one, the first measurement comes a period later.
+ * Owned by the thread that runs the current kernel.
  */
 final class MeasuredCopies {
   /** Copies of less are the JVM's: they take little longer than to read the clock. */
@@ -102,6 +102,11 @@ final class MeasuredCopies {
   /** Copies whose outcome is soon read, from the caches. */
   static MeasuredCopies kept(CopyWays known) {
     return new MeasuredCopies(known, CopyWays.Kind.KEPT, 0, /* streams= */ false, BY_LIBRARY);
+  }
+
+  /** Copies from one buffer to another, the outcome of which is soon read. */
+  static MeasuredCopies betweenBuffers(CopyWays known) {
+    return new MeasuredCopies(known, CopyWays.Kind.BUFFERS, 0, /* streams= */ false, BY_LIBRARY);
   }
 
   /** Copies whose outcome leaves the caches before anybody reads it. */

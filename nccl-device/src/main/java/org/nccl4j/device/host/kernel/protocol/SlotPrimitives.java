@@ -2,7 +2,6 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.host.reduce.Reduction;
 
 /**
@@ -25,7 +24,7 @@ public final class SlotPrimitives extends Primitives {
   private static final int PASSED = 8;
 
   private final HostMemory scratch;
-  private final StreamingCopy streaming = StreamingCopy.open();
+  private final BufferCopies copies;
   private final boolean ll128;
 
   /** True in LL128, if nothing is prepared, finished or widened. */
@@ -48,6 +47,7 @@ public final class SlotPrimitives extends Primitives {
    *
    * @param ll128 whether by LL128 instead of Simple
    * @param scratch at least 16 KiB
+   * @param copies by which data go from buffer to buffer
    */
   public SlotPrimitives(
       int rank,
@@ -58,9 +58,11 @@ public final class SlotPrimitives extends Primitives {
       Reduction reduction,
       int elementBytes,
       HostMemory scratch,
+      BufferCopies copies,
       boolean ll128) {
     super(rank, waiter, call, recvs, sends, reduction, elementBytes);
     this.scratch = scratch;
+    this.copies = copies;
     this.ll128 = ll128;
     this.plain =
         ll128
@@ -125,12 +127,13 @@ public final class SlotPrimitives extends Primitives {
     if (exposes) {
       chooseSenders(mode != SEND ? target : prepares() ? null : source, bytes, mode);
     }
-    if (mode == SEND && (exposed > 0 || (target == null || bytes <= PIECE) && !prepares())) {
-      // The own copy is made while the data are under way.
-      fillAll(source, sourceOffset, bytes);
+    if (mode == SEND && !prepares()) {
+      // The own copy is made while the data are under way, unless it takes the source from memory.
+      boolean late = exposed > 0 || bytes <= PIECE;
+      fillAll(source, sourceOffset, late ? null : target, targetOffset, bytes);
       post(mode, bytes, source, sourceOffset);
-      if (target != null) {
-        Copies.copy(source, sourceOffset, target, targetOffset, bytes);
+      if (late && target != null) {
+        copies.copy(source, sourceOffset, target, targetOffset, bytes, leaves);
       }
       return;
     }
@@ -217,7 +220,7 @@ public final class SlotPrimitives extends Primitives {
           reduction.finish(to, toOffset, piece / elementBytes);
         }
         if (staged) {
-          Copies.stream(streaming, scratch, PIECE, outcome, outcomeOffset + at, piece);
+          copies.copy(scratch, PIECE, outcome, outcomeOffset + at, piece, /* leaves= */ true);
         }
       } else {
         load(source, sourceOffset + at, outcome, outcomeOffset + at, piece);
@@ -287,11 +290,17 @@ public final class SlotPrimitives extends Primitives {
     }
   }
 
-  /** Own data to the slots of all that do not read them from the buffer. */
-  private void fillAll(HostMemory source, long sourceOffset, int bytes) {
-    int most = sends.length - exposed > 1 && !ll128 ? PIECE : bytes;
+  /** Own data to the target, if there is one, and to the slots of all that do not read them. */
+  private void fillAll(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    int copied = sends.length - exposed + (target == null ? 0 : 1);
+    int most = copied > 1 ? PIECE : bytes;
     for (int at = 0; at < bytes; at += most) {
-      fill(source, sourceOffset + at, 0, at, Math.min(most, bytes - at));
+      int piece = Math.min(most, bytes - at);
+      fill(source, sourceOffset + at, 0, at, piece);
+      if (target != null) {
+        copies.copy(source, sourceOffset + at, target, targetOffset + at, piece, leaves);
+      }
     }
   }
 
@@ -366,7 +375,7 @@ public final class SlotPrimitives extends Primitives {
         reduction.finish(to, toOffset, piece / elementBytes);
       }
       if (staged) {
-        Copies.stream(streaming, scratch, PIECE, target, targetOffset + at, piece);
+        copies.copy(scratch, PIECE, target, targetOffset + at, piece, /* leaves= */ true);
       }
       if ((mode & SEND) != 0 && exposed < sends.length) {
         fill(target, targetOffset + at, 0, at, piece);

@@ -1,9 +1,11 @@
 package org.nccl4j.device.host.kernel.window;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
+import org.nccl4j.device.host.memory.CacheShare;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Operands;
 import org.nccl4j.device.host.reduce.Reduction;
@@ -40,6 +42,10 @@ public final class WindowKernels implements Kernel {
   private final HostMemory[] recvs;
   private final long bytes;
   private final int element;
+  private final BufferCopies copies;
+
+  /** True if what is received leaves the caches before anybody reads it. */
+  private final boolean leaves;
 
   /**
    * An operation.
@@ -47,7 +53,12 @@ public final class WindowKernels implements Kernel {
    * @param scratch of two pieces
    */
   public WindowKernels(
-      WindowWork work, SymmetricSpace space, TeamBarrier arrivals, HostMemory scratch) {
+      WindowWork work,
+      SymmetricSpace space,
+      TeamBarrier arrivals,
+      HostMemory scratch,
+      BufferCopies copies,
+      CacheShare cache) {
     this.work = work;
     this.call = new Call(work.signature(), () -> CallText.of(work.shape(), work.count()));
     this.self = space.place();
@@ -61,6 +72,8 @@ public final class WindowKernels implements Kernel {
     this.prepared = scratch.slice(PIECE, PIECE);
     this.sends = views(work.send());
     this.recvs = views(work.recv());
+    this.copies = copies;
+    this.leaves = cache.isExceeded(bytes * work.operation().recvParts(n, /* isRoot= */ true));
   }
 
   public static int scratchBytes() {
@@ -79,7 +92,7 @@ public final class WindowKernels implements Kernel {
     long sendAt = sends == null ? -1 : send.address() - work.send().address();
     long recvAt = recvs == null ? -1 : recv.address() - work.recv().address();
     if (work.operation() == Operation.BROADCAST && self == work.root()) {
-      Copies.copyAll(send, 0, recv, 0, bytes);
+      copies.copyAll(send, 0, recv, 0, bytes, leaves);
     }
     arrivals.begin(signature(work, sendAt, recvAt), call);
     switch (work.operation()) {
@@ -92,7 +105,7 @@ public final class WindowKernels implements Kernel {
       }
       case BROADCAST -> {
         if (self != work.root()) {
-          Copies.copyAll(recvs[work.root()], recvAt, recv, 0, bytes);
+          copies.copyAll(recvs[work.root()], recvAt, recv, 0, bytes, leaves);
         }
       }
       case ALL_GATHER -> give(send, 0, recvAt + self * bytes);
@@ -142,10 +155,10 @@ public final class WindowKernels implements Kernel {
       int piece = (int) Math.min(PIECE, end - at);
       combinePiece(sendAt + at, piece);
       if (target != null) {
-        Copies.copy(sum, 0, target, at, piece);
+        copies.copy(sum, 0, target, at, piece, leaves);
       }
       for (int distance = 0; recvAt >= 0 && distance < n; distance++) {
-        Copies.copy(sum, 0, recvs[(self + distance) % n], recvAt + at, piece);
+        copies.copy(sum, 0, recvs[(self + distance) % n], recvAt + at, piece, leaves);
       }
     }
   }
@@ -190,7 +203,7 @@ public final class WindowKernels implements Kernel {
       if (place == self && isSame(send, place * step, recvAt)) {
         continue;
       }
-      Copies.copyAll(send, place * step, target, recvAt, bytes);
+      copies.copyAll(send, place * step, target, recvAt, bytes, leaves);
     }
   }
 
@@ -205,7 +218,7 @@ public final class WindowKernels implements Kernel {
       boolean same =
           place == self && work.send().address() + sendAt == recv.address() + place * bytes;
       if (!same) {
-        Copies.copyAll(sends[place], sendAt, recv, place * bytes, bytes);
+        copies.copyAll(sends[place], sendAt, recv, place * bytes, bytes, leaves);
       }
     }
   }

@@ -96,14 +96,32 @@ class ExposuresTest {
   private void send(int bytes) {
     Primitives to =
         new SlotPrimitives(
-            0, waiter, CALL, new RecvEnd[0], new SendEnd[] {sender}, null, 1, scratch, false);
+            0,
+            waiter,
+            CALL,
+            new RecvEnd[0],
+            new SendEnd[] {sender},
+            null,
+            1,
+            scratch,
+            new BufferCopies(),
+            false);
     to.mayExpose(true);
     to.send(source, 3, bytes);
   }
 
   private void receive(SpinWait whose, int bytes) {
     new SlotPrimitives(
-            1, whose, CALL, new RecvEnd[] {receiver}, new SendEnd[0], null, 1, scratch, false)
+            1,
+            whose,
+            CALL,
+            new RecvEnd[] {receiver},
+            new SendEnd[0],
+            null,
+            1,
+            scratch,
+            new BufferCopies(),
+            false)
         .recv(target, 0, bytes);
   }
 
@@ -257,7 +275,16 @@ class ExposuresTest {
     own.fill((byte) 1);
     Primitives to =
         new SlotPrimitives(
-            0, waiter, CALL, new RecvEnd[0], new SendEnd[] {sender}, null, 1, scratch, false);
+            0,
+            waiter,
+            CALL,
+            new RecvEnd[0],
+            new SendEnd[] {sender},
+            null,
+            1,
+            scratch,
+            new BufferCopies(),
+            false);
     to.mayExpose(true);
     to.send(own, 3, BYTES);
     assertFalse(exposures.exist());

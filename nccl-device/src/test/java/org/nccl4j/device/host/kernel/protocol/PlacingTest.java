@@ -95,7 +95,16 @@ class PlacingTest {
     SpinWait waiter = new SpinWait("places", 0, Duration.ofSeconds(30), true, progress);
     SlotPrimitives primitives =
         new SlotPrimitives(
-            1, waiter, CALL, new RecvEnd[] {receiver}, new SendEnd[0], null, 1, scratch, false);
+            1,
+            waiter,
+            CALL,
+            new RecvEnd[] {receiver},
+            new SendEnd[0],
+            null,
+            1,
+            scratch,
+            new BufferCopies(),
+            false);
     for (int each = 0; each < expected && primitives.mayExpect(); each++) {
       primitives.expect(each % 2 == 0 ? target : null, at(calls + each), bytes);
     }

@@ -60,7 +60,16 @@ class ProxyExposuresTest {
   private void send(int bytes) {
     Primitives to =
         new SlotPrimitives(
-            0, waiter, CALL, new RecvEnd[0], new SendEnd[] {sender}, null, 1, scratch, false);
+            0,
+            waiter,
+            CALL,
+            new RecvEnd[0],
+            new SendEnd[] {sender},
+            null,
+            1,
+            scratch,
+            new BufferCopies(),
+            false);
     to.mayExpose(true);
     to.send(source, AT, bytes);
   }

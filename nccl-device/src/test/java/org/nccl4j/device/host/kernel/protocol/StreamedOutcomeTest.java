@@ -67,14 +67,24 @@ class StreamedOutcomeTest {
     RecvEnd[] ends = {receiver};
     Primitives primitives =
         new SlotPrimitives(
-            1, waiter, Call.NONE, ends, new SendEnd[0], reduction, 4, scratch, false);
+            1,
+            waiter,
+            Call.NONE,
+            ends,
+            new SendEnd[0],
+            reduction,
+            4,
+            scratch,
+            new BufferCopies(),
+            false);
     primitives.leaves(true);
     return primitives;
   }
 
   private void send(int bytes) {
     SendEnd[] ends = {sender};
-    new SlotPrimitives(0, waiter, Call.NONE, new RecvEnd[0], ends, null, 4, scratch, false)
+    new SlotPrimitives(
+            0, waiter, Call.NONE, new RecvEnd[0], ends, null, 4, scratch, new BufferCopies(), false)
         .send(sent, 0, bytes);
   }
 
@@ -116,6 +126,47 @@ class StreamedOutcomeTest {
     assertEquals(0, sender.fills().counted(bytes));
     send(bytes);
     assertTrue(sender.fills().counted(bytes) > 0);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {4, 1500, 8192, 16384, 16388, 40_004, SLOT})
+  void whatIsSentIsKeptWhole(int bytes) {
+    try (DeviceMemory otherData = device.allocate(LAYOUT.dataBytes());
+        DeviceMemory otherCredit = device.allocate(ConnectionLayout.CREDIT_BYTES)) {
+      Connection other = new Connection(otherData, otherCredit);
+      SendEnd[] ends = {sender, new SendEnd(2, other, LAYOUT)};
+      RecvEnd[] others = {new RecvEnd(0, other, LAYOUT)};
+      fill();
+      Primitives primitives =
+          new SlotPrimitives(
+              0,
+              waiter,
+              Call.NONE,
+              new RecvEnd[0],
+              ends,
+              null,
+              4,
+              scratch,
+              new BufferCopies(),
+              /* ll128= */ false);
+      primitives.leaves(true);
+      primitives.copySend(sent, 0, target, SHIFT, bytes);
+      check(bytes, at -> get(sent, at));
+      from(null).recv(own, 0, bytes);
+      new SlotPrimitives(
+              2,
+              waiter,
+              Call.NONE,
+              others,
+              new SendEnd[0],
+              null,
+              4,
+              scratch,
+              new BufferCopies(),
+              /* ll128= */ false)
+          .recv(target, SHIFT, bytes);
+      check(bytes, at -> get(own, at));
+    }
   }
 
   @ParameterizedTest
