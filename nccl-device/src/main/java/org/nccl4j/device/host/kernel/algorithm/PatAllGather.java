@@ -1,8 +1,8 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.Call;
-import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
@@ -14,6 +14,8 @@ import org.nccl4j.device.host.memory.HostMemory;
  * received parts with its own to nearer ranks. Chunks follow each other a distance apart, so that
  * one is under way at each distance at a time.
  *
+ * @param copies by which a rank copies its own part
+ * @param leaves whether what is received leaves the caches before anybody reads it
  * @param to by distance
  * @param from by distance
  * @param partBytes of each rank
@@ -23,6 +25,8 @@ public record PatAllGather(
     PatTrees trees,
     SpinWait waiter,
     Call call,
+    BufferCopies copies,
+    boolean leaves,
     SendEnd[] to,
     RecvEnd[] from,
     long partBytes,
@@ -49,7 +53,7 @@ public record PatAllGather(
           post(stages - 1 - stage, send, recv, at, bytes);
         }
         if (stage == 0 && !inPlace) {
-          Copies.copy(send, at, recv, own + at, bytes);
+          copies.copy(send, at, recv, own + at, bytes, leaves);
         }
       }
     }
@@ -60,11 +64,10 @@ public record PatAllGather(
     int distance = 1 << level;
     int children = trees.children(distance);
     end.awaitCredit(waiter);
-    long slot = end.simpleSlot();
-    Copies.copy(send, at, end.memory(), slot, bytes);
+    end.fill(send, at, 0, bytes);
     for (int i = 1; i < children; i++) {
       long part = trees.above(distance, i) * partBytes;
-      Copies.copy(recv, part + at, end.memory(), slot + (long) i * bytes, bytes);
+      end.fill(recv, part + at, i * bytes, bytes);
     }
     end.post(children * bytes, call);
   }
@@ -74,10 +77,10 @@ public record PatAllGather(
     int distance = 1 << level;
     int children = trees.children(distance);
     end.awaitData(waiter, call);
-    long slot = end.simpleSlot();
+    end.locate(waiter);
     for (int i = 0; i < children; i++) {
       long part = trees.below(distance, i) * partBytes;
-      Copies.copy(end.memory(), slot + (long) i * bytes, recv, part + at, bytes);
+      end.copy(i * bytes, recv, part + at, bytes, leaves, waiter);
     }
     end.release();
   }

@@ -31,7 +31,15 @@ public final class PatKernels implements HostAlgorithm {
     return switch (work.operation()) {
       case ALL_GATHER ->
           new PatAllGather(
-              trees, context.waiter, context.call(work), after, fromBefore, bytes, chunk);
+              trees,
+              context.waiter,
+              context.call(work),
+              context.copies,
+              context.leaves(work),
+              after,
+              fromBefore,
+              bytes,
+              chunk);
       case REDUCE_SCATTER ->
           new PatReduceScatter(
               trees,

@@ -76,6 +76,10 @@ public record PatReduceScatter(
     for (int i = 0; i < children; i++) {
       long own = trees.below(distance, i) * partBytes + at;
       int fromRoot = distance + 2 * distance * i;
+      if (level == 0 && !reduction.hasPrepare()) {
+        end.fill(send, own, i * bytes, bytes); // nobody sends this rank its part
+        continue;
+      }
       long slot = end.simpleSlot() + (long) i * bytes;
       combine(level, fromRoot, ahead, send, own, end.memory(), slot, bytes);
     }

@@ -326,7 +326,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    * @param leaves whether the target leaves the caches before anybody reads it
    */
   @HotPath
-  void copy(
+  public void copy(
       int at, HostMemory target, long targetOffset, int bytes, boolean leaves, SpinWait waiter) {
     if (placed) {
       return;

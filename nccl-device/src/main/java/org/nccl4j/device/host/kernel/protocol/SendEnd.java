@@ -232,7 +232,7 @@ public final class SendEnd extends ConnectionEnd {
 
   /** In Simple: copies data to a place in the current step's slot. */
   @HotPath
-  void fill(HostMemory source, long sourceOffset, int at, int bytes) {
+  public void fill(HostMemory source, long sourceOffset, int at, int bytes) {
     fills.copy(source, sourceOffset, data, simpleSlot() + at, bytes);
   }
 
