@@ -229,7 +229,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public void attach(SymmetricSpace given) {
     space = given;
-    oneSided = new RmaKernels(given, waiter);
+    oneSided = new RmaKernels(given, waiter, copies, cache);
     arrivals = new TeamBarrier(given, waiter);
     nvlsLines =
         spec.nvls() == null || given.resources().multicast() == null

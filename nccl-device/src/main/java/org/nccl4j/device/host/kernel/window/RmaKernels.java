@@ -1,10 +1,11 @@
 package org.nccl4j.device.host.kernel.window;
 
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.host.kernel.protocol.Copies;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.AtomicWords;
+import org.nccl4j.device.host.memory.CacheShare;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.symmetric.ResourceLayout;
@@ -17,6 +18,8 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 public final class RmaKernels {
   private final SymmetricSpace space;
   private final SpinWait waiter;
+  private final BufferCopies copies;
+  private final CacheShare cache;
   private final HostMemory own;
 
   /** Offset of the signal word that this rank writes, and of those it reads. */
@@ -27,9 +30,11 @@ public final class RmaKernels {
 
   private final long[] awaited;
 
-  public RmaKernels(SymmetricSpace space, SpinWait waiter) {
+  public RmaKernels(SymmetricSpace space, SpinWait waiter, BufferCopies copies, CacheShare cache) {
     this.space = space;
     this.waiter = waiter;
+    this.copies = copies;
+    this.cache = cache;
     this.layout = new ResourceLayout(space.size());
     this.own = HostMemory.of(space.resources().peers().get(space.place()));
     this.sent = new long[space.size()];
@@ -54,7 +59,8 @@ public final class RmaKernels {
   @HotPath
   private void put(HostMemory source, HostMemory target, OneSidedWork.Put put) {
     if (put.bytes() > 0) {
-      Copies.copyAll(source, 0, target, put.offset(), put.bytes());
+      boolean leaves = cache.isExceeded(put.bytes());
+      copies.copyAll(source, 0, target, put.offset(), put.bytes(), leaves);
     }
     int place = put.place();
     sent[place]++;
