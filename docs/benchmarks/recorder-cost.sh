@@ -20,13 +20,13 @@ elif [ "${PART:-}" = operations ]; then
   # PART=operations: all operations told to a recording as that of nccl trace, by turns with none.
   launcher=nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java
   sed -e 's/^    if (hooks\.areAny())/    if (org.nccl4j.device.Switch.on \&\& hooks.areAny())/' \
-    -e 's/^    return hooks\.tells()/    return org.nccl4j.device.Switch.on \&\& hooks.tells()/' $launcher > "$variant/Launcher.java"
-  test "$(grep -c 'org.nccl4j.device.Switch.on &&' "$variant/Launcher.java")" = 2
+    -e 's/^    if (hooks\.tells())/    if (org.nccl4j.device.Switch.on \&\& hooks.tells())/' $launcher > "$variant/Launcher.java"
+  test "$(grep -c 'org.nccl4j.device.Switch.on &&' "$variant/Launcher.java")" = 3
 else
   launcher=nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java
   sed -e 's/^    \(log\.collective(\|if (hooks\.areAny())\)/    if (org.nccl4j.device.Switch.on) \1/' \
-    -e 's/^    return hooks\.tells()/    return org.nccl4j.device.Switch.on \&\& hooks.tells()/' $launcher > "$variant/Launcher.java"
-  test "$(grep -c 'org.nccl4j.device.Switch.on' "$variant/Launcher.java")" = 4
+    -e 's/^    if (hooks\.tells())/    if (org.nccl4j.device.Switch.on \&\& hooks.tells())/' $launcher > "$variant/Launcher.java"
+  test "$(grep -c 'org.nccl4j.device.Switch.on' "$variant/Launcher.java")" = 5
 fi
 javac -nowarn -proc:none -d "$variant" -cp "$classes" "$variant"/*.java docs/benchmarks/RecorderCost.java
 for ((jvm = 0; jvm < $1; jvm++)); do
