@@ -47,6 +47,11 @@ public record OperationSpan(
         communicator, name, rank, row, what, "", 0, peer, 0, /* every= */ 1, 0, 0, 0);
   }
 
+  /** True if it lies in another row than the rank's own, which has the operations. */
+  boolean isBeside() {
+    return !row.isEmpty();
+  }
+
   /** The same with bytes and a number, from a time on by {@link System#nanoTime}. */
   public OperationSpan with(long newBytes, long newNumber, long newBegin) {
     return copy(newBytes, newNumber, newBegin, 0, 0);

@@ -5,12 +5,17 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * The operations of one rank that a recording of its job has, until they are sent. Where they come
- * faster than they are sent, the newest ones are left out. Any thread adds, one at a time takes.
+ * The operations of one rank that a recording of its job has, until they are sent, and what goes on
+ * beside them. Where they come faster than they are sent, the newest ones are left out; half of the
+ * room is for operations alone, so that busy proxies leave room for them. Any thread adds, one at a
+ * time takes.
  */
 public final class SpanLog {
   /** Operations that are kept. */
   static final int ROOM = 20_000;
+
+  /** Room that spans beside them have, such as steps of proxies. */
+  static final int ROOM_BESIDE = ROOM / 2;
 
   private static final long SECOND_NANOS = 1_000_000_000L;
   private static final int TRIES = 16;
@@ -23,6 +28,9 @@ public final class SpanLog {
 
   /** The size of {@link #kept}, for those that add. */
   private int nKept;
+
+  /** Of all of them, those beside operations. */
+  private int nBeside;
 
   /** To add to {@link System#nanoTime} for the time since 1970. */
   private final long sinceNanos = sinceNanos();
@@ -58,8 +66,10 @@ public final class SpanLog {
             span.beginNanos() + sinceNanos,
             readyNanos == 0 ? 0 : readyNanos + sinceNanos,
             endNanos + sinceNanos);
+    boolean isBeside = span.isBeside();
     synchronized (this) {
-      if (come.size() + nKept < ROOM) {
+      if (come.size() + nKept < ROOM && (!isBeside || nBeside < ROOM_BESIDE)) {
+        nBeside += isBeside ? 1 : 0;
         come.add(whole);
       } else {
         leftOut += span.every();
@@ -80,14 +90,16 @@ public final class SpanLog {
     kept.addAll(next);
     SpanMessage.Writer message = new SpanMessage.Writer();
     int taken = 0;
+    int takenBeside = 0;
     while (!kept.isEmpty() && message.add(kept.peek())) {
-      kept.remove();
+      takenBeside += kept.remove().isBeside() ? 1 : 0;
       taken++;
     }
     byte[] bytes = message.done(sent, kept.size(), soFar);
     sent += taken;
     synchronized (this) {
       nKept = kept.size();
+      nBeside -= takenBeside;
     }
     return bytes;
   }

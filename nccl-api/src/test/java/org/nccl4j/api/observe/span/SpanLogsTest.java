@@ -93,6 +93,28 @@ class SpanLogsTest {
     }
   }
 
+  /** Their steps come faster than they are sent. */
+  @Test
+  void busyProxiesLeaveRoomForOperations() throws IOException {
+    ask(1, true, 0);
+    for (int round = 0; round < 2; round++) {
+      ProxySpans proxies = new ProxySpans(job, "training", 2, /* rate= */ 0);
+      for (int step = 0; step < SpanLog.ROOM + 17; step++) {
+        proxies.ended(new TransportContext.EndedStep(5, true, step, 100, false), proxies.begin());
+      }
+      add(SpanLog.ROOM / 2);
+      int operations = 0;
+      SpanMessage next;
+      do {
+        next = ask(1, true, 0);
+        operations += (int) next.spans().stream().filter(span -> !span.isBeside()).count();
+      } while (next.left() > 0);
+      assertEquals(SpanLog.ROOM / 2, operations);
+      assertEquals((round + 1) * (SpanLog.ROOM / 2 + 17L), next.leftOut());
+    }
+    ask(1, false, 0);
+  }
+
   /** Where an observer records the rank, and nowhere else. */
   @Test
   void creationsAndProxiesAreAdded() throws IOException {
