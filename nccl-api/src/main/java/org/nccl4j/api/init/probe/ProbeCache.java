@@ -37,7 +37,10 @@ import org.nccl4j.device.os.IoErrorText;
 record ProbeCache(Optional<Path> folder) {
   private static final String SUFFIX = ".costs";
 
-  /** Results by key, of folders that cannot be written too. Empty: a failure, not tried again. */
+  /**
+   * Results by key, of folders that cannot be written too. Empty: a failure, or nothing that
+   * counts, not tried again.
+   */
   private static final Map<String, Optional<TunedTable>> OF_PROCESS = new ConcurrentHashMap<>();
 
   /** The cache of the user that runs this process. */
@@ -63,7 +66,7 @@ record ProbeCache(Optional<Path> folder) {
     return folder.map(path -> path.resolve(key.fileName() + SUFFIX));
   }
 
-  /** True if a probe of this process has failed. */
+  /** True if a probe of this process has failed, or nothing that it measured counts. */
   boolean hasFailed(ProbeKey key) {
     Optional<TunedTable> known = OF_PROCESS.get(id(key));
     return known != null && known.isEmpty();
@@ -197,14 +200,18 @@ record ProbeCache(Optional<Path> folder) {
     return Optional.empty();
   }
 
-  /** Keeps a result for this process alone. */
-  void keepHere(ProbeKey key, TunedTable table) {
-    OF_PROCESS.put(id(key), Optional.of(table));
+  /**
+   * Keeps a result for this process alone.
+   *
+   * @param table empty if nothing counts: then this process measures no more
+   */
+  void keepHere(ProbeKey key, Optional<TunedTable> table) {
+    OF_PROCESS.put(id(key), table);
   }
 
   /** Keeps a result. */
   void keep(ProbeKey key, TunedTable table, InfoLog info) {
-    keepHere(key, table);
+    keepHere(key, Optional.of(table));
     file(key)
         .ifPresent(file -> write(file, ProbeTable.text(table, key.text()), "probe's times", info));
   }

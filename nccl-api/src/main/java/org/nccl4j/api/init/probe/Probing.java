@@ -191,7 +191,7 @@ public final class Probing {
 
   private String obstacle(CommunicatorProfile known, String shared) {
     return shared.equals(NO)
-        ? "a probe of this process has failed"
+        ? "a probe of this process has failed, or nothing that it measured counts"
         : ProbeObstacle.of(known, model);
   }
 
@@ -257,7 +257,7 @@ public final class Probing {
       cache.keep(of.unfinished(), times, info);
     }
     if (use == Probe.Use.THIS_PROCESS || use == Probe.Use.NEXT_PROCESS) {
-      counting.ifPresent(table -> cache.keepHere(of, table));
+      cache.keepHere(of, counting);
     }
   }
 

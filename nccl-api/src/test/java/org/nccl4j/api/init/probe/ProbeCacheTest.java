@@ -55,6 +55,20 @@ class ProbeCacheTest {
     }
   }
 
+  /** Else each creation of the process would measure in vain. */
+  @Test
+  void aProcessRemembersThatNothingCounted() throws IOException {
+    ProbeCache cache = another();
+    cache.keep(KEY.unfinished(), TABLE, INFO);
+    assertFalse(cache.hasFailed(KEY));
+    cache.keepHere(KEY, Optional.empty());
+    assertTrue(cache.hasFailed(KEY));
+    assertEquals(Optional.of(TABLE), cache.find(KEY.unfinished(), INFO), "for the next process");
+    assertFalse(another().hasFailed(KEY), "it measures again");
+    cache.keepHere(KEY, Optional.of(TABLE));
+    assertFalse(cache.hasFailed(KEY));
+  }
+
   @Test
   void resultsOfOtherConditionsAreNotFound() throws IOException {
     another().keep(KEY, TABLE, INFO);
