@@ -2,7 +2,6 @@ package org.nccl4j.api.exchange;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.LongBuffer;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.DataType;
@@ -18,8 +17,9 @@ import org.nccl4j.operation.Operation;
 
 /**
  * The counts of a call in which the hosts take part, which an all-gather brings to those of all
- * ranks. A rank's row has its count for each rank, the elements of its send buffer, and what tells
- * calls apart: the number of the exchange with the kind of the call, and the shape of a reduction.
+ * ranks. A rank's row has the elements of its send buffer, and what tells calls apart: the number
+ * of the exchange with the kind of the call, and the shape of a reduction. Behind them are its
+ * counts as they are in device memory, in room for longs: rows of all exchanges are as long.
  */
 public final class RaggedCounts implements AutoCloseable {
   /** The kinds of calls; the ordinal is what ranks compare. */
@@ -37,13 +37,22 @@ public final class RaggedCounts implements AutoCloseable {
     }
   }
 
+  // The longs before the counts.
+  private static final int ROOM = 0;
+  private static final int CALL = 1;
+  private static final int REDUCTION = 2;
+  private static final int FACTS = 3;
+
   private final OperationDispatcher dispatcher;
   private final RaggedKernels.Sizes sizes;
   private final int exchange;
   private final DeviceMemory own;
   private final DeviceMemory all;
-  private final ByteBuffer row;
+  private final ByteBuffer facts;
   private final ByteBuffer rows;
+
+  /** True if the last call had one count for all ranks. */
+  private boolean gathers;
 
   /**
    * Counts of one exchange.
@@ -72,7 +81,7 @@ public final class RaggedCounts implements AutoCloseable {
     this.exchange = exchange;
     this.own = own;
     this.all = all;
-    row = buffer(own.size());
+    facts = buffer((long) FACTS * Long.BYTES);
     rows = buffer(all.size());
   }
 
@@ -81,11 +90,11 @@ public final class RaggedCounts implements AutoCloseable {
   }
 
   private static int words(int nRanks) {
-    return nRanks + 3;
+    return FACTS + nRanks;
   }
 
   /**
-   * Brings this rank's counts to all. Waits for the stream and for the other ranks.
+   * Brings this rank's counts to all. Waits once: for the stream, and with it for the other ranks.
    *
    * @param where the begin of errors: the call, rank and communicator
    * @param call an all-gather has one count
@@ -103,12 +112,13 @@ public final class RaggedCounts implements AutoCloseable {
       long room,
       DeviceStream stream) {
     int n = sizes.nRanks();
-    stream.synchronize();
-    read(call, counts);
-    row.putLong(n * Long.BYTES, room);
-    row.putLong((n + 1) * Long.BYTES, (long) Call.ALL.length * exchange + call.ordinal());
-    row.putLong((n + 2) * Long.BYTES, reduction);
-    own.write(0, row.clear());
+    gathers = call == Call.ALL_GATHER;
+    long bytes = (long) (gathers ? 1 : n) * sizes.countBytes();
+    facts.putLong(ROOM * Long.BYTES, room);
+    facts.putLong(CALL * Long.BYTES, (long) Call.ALL.length * exchange + call.ordinal());
+    facts.putLong(REDUCTION * Long.BYTES, reduction);
+    own.write(0, facts.clear());
+    stream.copy(counts.slice(0, bytes), own.slice((long) FACTS * Long.BYTES, bytes));
     dispatcher.call(
         CallShape.of(Operation.ALL_GATHER, DataType.INT64, RedOp.SUM, 0),
         own,
@@ -128,26 +138,18 @@ public final class RaggedCounts implements AutoCloseable {
     }
   }
 
-  private void read(Call call, DeviceMemory counts) {
-    boolean gathers = call == Call.ALL_GATHER;
-    int n = sizes.nRanks();
-    int bytes = sizes.countBytes();
-    ByteBuffer given = buffer((long) (gathers ? 1 : n) * bytes);
-    counts.read(0, given);
-    LongBuffer target = row.clear().asLongBuffer();
-    for (int rank = 0; rank < n; rank++) {
-      int at = gathers ? 0 : rank * bytes;
-      target.put(sizes.wide() ? given.getLong(at) : given.getInt(at));
-    }
+  private int row(int rank) {
+    return rank * words(sizes.nRanks()) * Long.BYTES;
   }
 
-  private long word(int rank, int index) {
-    return rows.getLong((rank * words(sizes.nRanks()) + index) * Long.BYTES);
+  private long fact(int rank, int index) {
+    return rows.getLong(row(rank) + index * Long.BYTES);
   }
 
   /** Elements from a rank to another. */
   long count(int source, int target) {
-    return word(source, target);
+    int at = row(source) + FACTS * Long.BYTES + (gathers ? 0 : target * sizes.countBytes());
+    return sizes.wide() ? rows.getLong(at) : rows.getInt(at);
   }
 
   /** The first element for a rank in another's send buffer, in an all-to-all. */
@@ -169,7 +171,7 @@ public final class RaggedCounts implements AutoCloseable {
   }
 
   private void checkCall(String where, Call call, long reduction, int rank) {
-    long theirs = word(rank, sizes.nRanks() + 1);
+    long theirs = fact(rank, CALL);
     long kinds = Call.ALL.length;
     if (theirs != kinds * exchange + call.ordinal()) {
       throw new InvalidUsageException(
@@ -184,7 +186,7 @@ public final class RaggedCounts implements AutoCloseable {
                       exchange),
           "make the calls of a communicator's exchanges in the same order on all ranks");
     }
-    long shape = word(rank, sizes.nRanks() + 2);
+    long shape = fact(rank, REDUCTION);
     if (shape != reduction) {
       throw new InvalidUsageException(
           ErrorId.CALLS_DIFFER,
@@ -216,7 +218,7 @@ public final class RaggedCounts implements AutoCloseable {
   private void checkSums(String where, Call call, int rank) {
     int n = sizes.nRanks();
     long sent = call == Call.ALL_GATHER ? count(rank, 0) : sentBefore(rank, n);
-    long room = word(rank, n);
+    long room = fact(rank, ROOM);
     if (sent > room) {
       throw wrong(
           where

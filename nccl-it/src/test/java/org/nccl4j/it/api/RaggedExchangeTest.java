@@ -7,17 +7,22 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.RaggedConfig;
 import org.nccl4j.api.RaggedExchange;
 import org.nccl4j.api.Window;
+import org.nccl4j.api.observe.flight.FlightReader;
+import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.device.CudaFunctor;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -27,6 +32,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.support.Patience;
 
 /** All-to-all, all-gather and reduce-scatter by counts in device memory, on the host device. */
 @Timeout(600)
@@ -242,6 +248,40 @@ class RaggedExchangeTest {
             }
           });
     }
+  }
+
+  /**
+   * The counts travel behind what the stream was given before: the call waits for both at once. The
+   * stream waits for the launch that brings the counts.
+   */
+  @Test
+  void aCallWaitsOnce() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (RaggedExchange exchange = comm.createRaggedExchange(sizes(8, 10, 20));
+                DeviceMemory send = longs(1, 2, 3, 4);
+                DeviceMemory counts = longs(2, 2)) {
+              long before = launched(comm);
+              boolean[] isAhead = {false};
+              stream.launchHostFunction(
+                  () ->
+                      isAhead[0] =
+                          Patience.until(() -> launched(comm) > before, Duration.ofSeconds(60)));
+              exchange.allToAll(send, counts, stream);
+              stream.synchronize();
+              assertTrue(isAhead[0], "it waited before it told the others its counts");
+            }
+          });
+    }
+  }
+
+  private static long launched(Communicator comm) {
+    return FlightReader.ofThisProcess(List.of()).stream()
+        .filter(report -> report.name().equals(comm.name()) && report.rank() == comm.rank())
+        .mapToLong(RankReport::launched)
+        .max()
+        .orElseThrow();
   }
 
   @Test
