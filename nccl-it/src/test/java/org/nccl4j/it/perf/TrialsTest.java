@@ -13,6 +13,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -28,6 +29,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -275,6 +277,34 @@ class TrialsTest {
 
     @Override
     public void close() {}
+  }
+
+  @Test
+  void aFolderThatOthersMayWriteIsToldOnce() throws IOException {
+    Path open = Files.createDirectory(folder.resolve(trials));
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
+    List<String> lines = new CopyOnWriteArrayList<>();
+    Handler handler = new Lines(lines);
+    Logger logger = Logger.getLogger("org.nccl4j.TUNING");
+    logger.addHandler(handler);
+    try {
+      call(trying(), 1000, /* grouped= */ false);
+    } finally {
+      logger.removeHandler(handler);
+    }
+    assertEquals(1, lines.size(), lines.toString());
+    for (String part :
+        List.of(
+            "tries no algorithms",
+            "all users may write to it",
+            "chown " + System.getProperty("user.name") + " " + open,
+            "chmod u+rwx,o-w " + open,
+            "another folder in NCCL4J_TRIALS")) {
+      assertTrue(lines.get(0).contains(part), lines.get(0));
+    }
+    try (Stream<Path> files = Files.list(open)) {
+      assertEquals(List.of(), files.toList());
+    }
   }
 
   @Test

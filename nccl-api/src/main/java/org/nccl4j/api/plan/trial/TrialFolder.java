@@ -6,9 +6,18 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermission;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.os.IoErrorText;
 
 /** The folder that NCCL4J_TRIALS names. Its files decide which algorithms are tried and chosen. */
 final class TrialFolder {
+  private static final System.Logger LOG = DebugLog.of("TUNING");
+
+  /** Folders of which a warning has told. */
+  private static final Set<String> REFUSED = ConcurrentHashMap.newKeySet();
+
   /** The owner of root's files in a network's file system that does not know root. */
   private static final int NOBODY = 65_534;
 
@@ -32,11 +41,31 @@ final class TrialFolder {
             "it belongs to user %d, not to this process's user %d".formatted(owner, user));
       }
       if (Files.getPosixFilePermissions(folder).contains(PosixFilePermission.OTHERS_WRITE)) {
-        throw new FileSystemException(
-            folder.toString(), null, "all users may write to it; take a folder of its own");
+        throw new FileSystemException(folder.toString(), null, "all users may write to it");
       }
     } catch (UnsupportedOperationException | IllegalArgumentException e) {
       return; // a file system without owners
+    }
+  }
+
+  /**
+   * Warns, once in a process, that a folder cannot be used.
+   *
+   * @param who cannot use it
+   * @param consequence a clause
+   */
+  static void refused(String folder, String who, String consequence, Exception reason) {
+    if (REFUSED.add(folder)) {
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "{0} cannot use the folder {1} of NCCL4J_TRIALS ({2}), so {3}: give the folder to the"
+              + " user of the ranks (chown {4} {1}), let that user alone write to it"
+              + " (chmod u+rwx,o-w {1}), or name another folder in NCCL4J_TRIALS",
+          who,
+          folder,
+          IoErrorText.of(reason),
+          consequence,
+          System.getProperty("user.name", "USER"));
     }
   }
 }

@@ -6,17 +6,13 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.settings.InfoLog;
-import org.nccl4j.device.DebugLog;
-import org.nccl4j.device.os.IoErrorText;
 
 /**
  * Writes a rank's file of trials, a few lines at a time. A folder that cannot be written is one
- * warning, and nothing is written from then on: the trials go on, since the other ranks' do. Owner:
- * the thread that launches.
+ * warning of the process, and nothing is written from then on: the trials go on, since the other
+ * ranks' do. Owner: the thread that launches.
  */
 final class TrialLog {
-  private static final System.Logger LOG = DebugLog.of("TUNING");
-
   /** Lines that are written at once. */
   private static final int LINES = 32;
 
@@ -62,13 +58,7 @@ final class TrialLog {
       }
     } catch (IOException | InvalidPathException e) {
       failed = true;
-      LOG.log(
-          System.Logger.Level.WARNING,
-          "the times of trials cannot be written to {0}/{1} ({2}): name a folder in NCCL4J_TRIALS"
-              + " that this process may write to",
-          folder,
-          name,
-          IoErrorText.of(e));
+      TrialFolder.refused(folder, info.who(), "writes no times of trials", e);
     }
     lines.clear();
   }

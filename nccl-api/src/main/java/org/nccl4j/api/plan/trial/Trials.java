@@ -23,7 +23,6 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.device.os.ThisProcess;
 import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.operation.Algorithm;
@@ -329,11 +328,7 @@ public final class Trials {
       agreement = TrialAgreement.join(Path.of(folder), of.communicator, rank, nRanks, MOST_SHAPES);
       missing = new MissingRanks(agreement, System::nanoTime);
     } catch (IOException | InvalidPathException e) {
-      info.tell(
-          "TUNING",
-          () ->
-              "tries no algorithms, since the ranks cannot agree by a file in %s (%s)"
-                  .formatted(folder, IoErrorText.of(e)));
+      TrialFolder.refused(folder, info.who(), "tries no algorithms", e);
     }
   }
 
