@@ -95,11 +95,8 @@ public final class MessageChoices {
   }
 
   private double predictPairwise(Operation operation, Protocol protocol, long bytes) {
-    // A send is a step of a ring. An exchange with all ranks sends one message after the other.
-    double step =
-        costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks())
-            / Math.max(1, nRanks() - 1);
-    return operation.isP2p() ? step : step * Math.max(1, nRanks() - 1);
+    int others = operation.isP2p() ? 1 : Math.max(1, nRanks() - 1);
+    return costs.messages(nRanks(), others, protocol, bytes);
   }
 
   /**
@@ -150,8 +147,7 @@ public final class MessageChoices {
   public String source(Operation operation, AlgorithmChoice choice) {
     return hasRails(operation)
         ? costs.source(operation, choice.algorithm(), OF_EXCHANGES)
-        : "a step of a ring: "
-            + costs.source(Operation.ALL_GATHER, Algorithm.RING, choice.protocol());
+        : costs.messageSource(choice.protocol());
   }
 
   /** Returns the limits of protocols, as a line to read. */

@@ -77,6 +77,34 @@ public interface CostModel {
   double microseconds(Operation operation, Algorithm algorithm, Protocol protocol, long bytes);
 
   /**
+   * Predicted microseconds of messages that each rank sends to others at once, and gets from
+   * others.
+   *
+   * @param nRanks ranks
+   * @param others messages of a rank
+   * @param bytes of each
+   */
+  default double messages(int nRanks, int others, Protocol protocol, long bytes) {
+    return others * ringStep(nRanks, protocol, bytes);
+  }
+
+  /** Returns the origin of the figures of {@link #messages}, in a few words. */
+  default String messageSource(Protocol protocol) {
+    return ringSource(protocol);
+  }
+
+  /** Predicted microseconds of a step of a ring, in which each rank sends and gets some bytes. */
+  default double ringStep(int nRanks, Protocol protocol, long bytes) {
+    return microseconds(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks)
+        / Math.max(1, nRanks - 1);
+  }
+
+  /** Returns the origin of the figures of {@link #ringStep}, in a few words. */
+  default String ringSource(Protocol protocol) {
+    return "a step of a ring: " + source(Operation.ALL_GATHER, Algorithm.RING, protocol);
+  }
+
+  /**
    * Channels or blocks that should share an operation; 0 leaves it to the device.
    *
    * @param bytes of the whole data, as in {@link #microseconds}

@@ -44,6 +44,16 @@ interface CostOverlay extends CostModel {
   }
 
   @Override
+  default double messages(int nRanks, int others, Protocol protocol, long bytes) {
+    return base().messages(nRanks, others, protocol, bytes);
+  }
+
+  @Override
+  default String messageSource(Protocol protocol) {
+    return base().messageSource(protocol);
+  }
+
+  @Override
   default int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     return base().channels(operation, choice, bytes);
   }

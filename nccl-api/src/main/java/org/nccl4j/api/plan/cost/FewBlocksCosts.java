@@ -58,6 +58,17 @@ public record FewBlocksCosts(CostModel base, int nRanks, int blocks, int channel
         : overConnections(operation, algorithm, protocol, bytes, least);
   }
 
+  @Override
+  public double messages(int ranks, int others, Protocol protocol, long bytes) {
+    double least = base.messages(ranks, others, protocol, bytes);
+    if (base.isOfFewBlocks(Operation.ALL_GATHER, Algorithm.RING, protocol)) {
+      return least;
+    }
+    return protocol == Protocol.SIMPLE
+        ? inSimple(bytes * ranks, least)
+        : Math.max(least, lines((double) others * bytes, LINES_GIGABYTES));
+  }
+
   private double direct(Operation operation, Algorithm algorithm, long bytes, double least) {
     if (algorithm.isLines()) {
       long sent = bytes / operation.wholes(nRanks) * (nRanks - 1);
@@ -80,6 +91,10 @@ public record FewBlocksCosts(CostModel base, int nRanks, int blocks, int channel
       double sent = algorithm.sent(operation, nRanks) * bytes;
       return Math.max(least, lines(sent, LINES_GIGABYTES));
     }
+    return inSimple(bytes, least);
+  }
+
+  private double inSimple(long bytes, double least) {
     return bytes < LEAST_LARGE ? least : Math.max(1, fullChannels() / channels) * least;
   }
 

@@ -42,6 +42,12 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   /** From here on what Simple waits for counts for less than the bandwidth of LL128. */
   private static final long LINE_SEND_BYTES = 12 << 20;
 
+  /** GB/s that the links of H200 carry one way. */
+  private static final double NVLINK_GIGABYTES = 361;
+
+  /** The origin of the times of messages over NVLink. */
+  static final String MESSAGES = "messages over NVLink, fitted on H200";
+
   /** Limit on the bytes of all LL sends of a rank together, in an all-to-all. */
   private static final long LL_EXCHANGE_BYTES = 384 << 10;
 
@@ -74,6 +80,34 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
         };
     double flights = LAUNCH + algorithm.steps(operation, nRanks) * hop;
     return flights + algorithm.sent(operation, nRanks) * bytes / (gigabytes * 1e3);
+  }
+
+  /** Over NVLink as fitted on H200. */
+  @Override
+  public double messages(int ranks, int others, Protocol protocol, long bytes) {
+    return nvlink
+        ? messagesOverNvlink(protocol, (double) others * bytes, NVLINK_GIGABYTES)
+        : CostModel.super.messages(ranks, others, protocol, bytes);
+  }
+
+  /**
+   * Microseconds of a kernel that sends messages to all others at once, fitted on sends between 2
+   * H200: docs/benchmarks/h200-x2.md.
+   *
+   * @param bytes of all that a rank sends
+   * @param gigabytes GB/s that the links of a GPU carry
+   */
+  static double messagesOverNvlink(Protocol protocol, double bytes, double gigabytes) {
+    return switch (protocol) {
+      case LL -> 4 + bytes / (0.24 * gigabytes * 1e3);
+      case LL128 -> 6.5 + bytes / (0.83 * gigabytes * 1e3);
+      case SIMPLE -> 14.5 + bytes / (gigabytes * 1e3);
+    };
+  }
+
+  @Override
+  public String messageSource(Protocol protocol) {
+    return nvlink ? MESSAGES : CostModel.super.messageSource(protocol);
   }
 
   @Override

@@ -157,6 +157,22 @@ final class MeasuredCosts {
       return estimate < ONLY_WHERE_ASKED ? 2 * estimate : estimate;
     }
 
+    @Override
+    public double messages(int nRanks, int others, Protocol protocol, long bytes) {
+      return hasRings(protocol)
+          ? others * ringStep(nRanks, protocol, bytes)
+          : base.messages(nRanks, others, protocol, bytes);
+    }
+
+    @Override
+    public String messageSource(Protocol protocol) {
+      return hasRings(protocol) ? ringSource(protocol) : base.messageSource(protocol);
+    }
+
+    private boolean hasRings(Protocol protocol) {
+      return curves.containsKey(new Way(Operation.ALL_GATHER, Algorithm.RING, protocol));
+    }
+
     /** The channels that were measured. */
     @Override
     public int channels(Operation operation, AlgorithmChoice choice, long bytes) {

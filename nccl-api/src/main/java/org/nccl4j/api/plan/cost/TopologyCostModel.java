@@ -55,6 +55,19 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
         : direct(operation, algorithm, protocol, bytes);
   }
 
+  /** NCCL's model has no messages; its rings wait longer for their first step than these do. */
+  @Override
+  public double messages(int nRanks, int others, Protocol protocol, long bytes) {
+    return kernels.nvlink()
+        ? GpuCostModel.messagesOverNvlink(protocol, (double) others * bytes, bandwidth())
+        : CostModel.super.messages(nRanks, others, protocol, bytes);
+  }
+
+  @Override
+  public String messageSource(Protocol protocol) {
+    return kernels.nvlink() ? GpuCostModel.MESSAGES : CostModel.super.messageSource(protocol);
+  }
+
   /** NCCL's model has PAT only with one rank on each node. */
   private boolean isNccls(Algorithm algorithm) {
     return nccl().has(algorithm) && algorithm != Algorithm.PAT;
