@@ -131,6 +131,9 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
     launcher = other.launcher;
     signatures = other.signatures;
     attach();
+    if (trials != null) {
+      trials.attach(planner, launcher, other.trials);
+    }
   }
 
   /**

@@ -43,10 +43,9 @@ public final class PlanSettings {
           "",
           "the name of a folder",
           "The folder for times of trials: from time to time a collective uses another algorithm"
-              + " than the chosen one, and both are measured. On one machine this takes at most"
-              + " 0.5 % of the time of a size's calls and one trial more; on several, three trials"
-              + " of each algorithm, which take at most 0.5 % if none takes more than ten times the"
-              + " predicted time. ./nccl tune --from FOLDER FILE writes a table for"
+              + " than the chosen one, and both are measured. This takes at most 0.5 % of the time"
+              + " of a size's calls and one trial more. ./nccl tune --from FOLDER FILE writes a"
+              + " table for"
               + " NCCL4J_COSTS_FILE from them. Set it on all ranks or on none. Float sums of such a"
               + " call may be rounded differently.");
 

@@ -159,8 +159,9 @@ class OperationDispatcherTest {
   private static Trials trials(int rank, Path folder, Device device) {
     return new Trials(
         device,
-        new Trials.Rank(5, rank, /* nRanks= */ 2, "2", /* together= */ true, "a host"),
+        new Trials.Rank(5, rank, /* nRanks= */ 2, "2", "a host", Duration.ofMinutes(1)),
         folder.toString(),
+        /* channel= */ null,
         new InfoLog(Settings.ofProcess(Map.of()), "test"));
   }
 

@@ -8,8 +8,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -28,13 +26,8 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
-import org.nccl4j.api.plan.trial.TrialFile;
-import org.nccl4j.api.plan.trial.TrialTimes;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.it.api.ChaosRank;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.operation.Algorithm;
@@ -53,7 +46,7 @@ class CostsBetweenHostsTest {
    *
    * @param hosts a letter for each rank: those with the same are on one host
    */
-  private static List<Communicator> onHosts(String hosts, CommunicatorConfig config) {
+  static List<Communicator> onHosts(String hosts, CommunicatorConfig config) {
     CommunicatorConfig local =
         config
             .with("NCCL_SOCKET_IFNAME", "lo")
@@ -76,7 +69,7 @@ class CostsBetweenHostsTest {
   }
 
   /** Does something on each rank, on a thread of its own. */
-  private static void onEach(List<Communicator> ranks, Consumer<Communicator> body) {
+  static void onEach(List<Communicator> ranks, Consumer<Communicator> body) {
     List<CompletableFuture<Void>> threads =
         ranks.stream()
             .map(
@@ -87,7 +80,7 @@ class CostsBetweenHostsTest {
     threads.forEach(CompletableFuture::join);
   }
 
-  private static void close(List<Communicator> ranks) {
+  static void close(List<Communicator> ranks) {
     onEach(ranks, Communicator::close);
   }
 
@@ -234,8 +227,8 @@ class CostsBetweenHostsTest {
   }
 
   private static void sum(Communicator rank) {
-    call(rank, 1, /* exchange= */ false);
-    call(rank, 1, /* exchange= */ true);
+    TrialsBetweenHostsTest.call(rank, 1, /* exchange= */ false);
+    TrialsBetweenHostsTest.call(rank, 1, /* exchange= */ true);
   }
 
   /** Their network, hosts or ranks are others, or a table has no name for them. */
@@ -268,121 +261,5 @@ class CostsBetweenHostsTest {
           var error = assertThrows(InvalidUsageException.class, () -> measured(rank));
           assertTrue(error.problem().contains("different numbers of ranks"), error.problem());
         });
-  }
-
-  private static final int COUNT = 64;
-
-  /** More than four trials of an algorithm that is thought as fast take. */
-  private static final int CALLS = 7500;
-
-  /** Calls sums or all-to-alls, and checks every result. */
-  private static void call(Communicator rank, int calls, boolean exchange) {
-    int n = rank.nRanks();
-    ByteBuffer send = ByteBuffer.allocateDirect(4 * COUNT * n).order(ByteOrder.nativeOrder());
-    ByteBuffer recv = ByteBuffer.allocateDirect(4 * COUNT * n).order(ByteOrder.nativeOrder());
-    DeviceMemory from = Devices.wrap(send);
-    DeviceMemory to = Devices.wrap(recv);
-    DeviceStream stream = rank.device().createStream();
-    for (int call = 0; call < calls; call++) {
-      for (int i = 0; i < COUNT * n; i++) {
-        send.putInt(4 * i, call + 1000 * rank.rank() + i);
-      }
-      if (exchange) {
-        rank.allToAll(from, to, COUNT, DataType.INT32, stream);
-      } else {
-        rank.allReduce(from, to, COUNT, DataType.INT32, RedOp.SUM, stream);
-      }
-      stream.synchronize();
-      for (int i = 0; i < COUNT * (exchange ? n : 1); i++) {
-        int of = i / COUNT;
-        int expected =
-            exchange
-                ? call + 1000 * of + rank.rank() * COUNT + i % COUNT
-                : n * (call + i) + 1000 * n * (n - 1) / 2;
-        assertEquals(expected, recv.getInt(4 * i));
-      }
-    }
-    stream.close();
-  }
-
-  /**
-   * Calls before a trial whose algorithm may take ten times as long, as they are predicted alike.
-   */
-  private static final int LEAST_CALLS = 1800;
-
-  /** Nobody can share a file, and so each algorithm has its first trials alone. */
-  @ParameterizedTest
-  @CsvSource({"false, AllReduce", "true, AllToAll"})
-  void ranksTryTheSameAlgorithmsInTheSameCalls(boolean exchange, String operation)
-      throws IOException {
-    Path trials = folder.resolve("trials");
-    // Both ways as fast, as predicted, and so a short period.
-    List<Communicator> ranks =
-        onHosts(
-            "aabb",
-            with(
-                    "2x2/Socket AllReduce Ring Simple 8:20 1073741824:40",
-                    "2x2/Socket AllReduce Tree Simple 8:20.5 1073741824:41",
-                    "2x2/Socket AllToAll Pairwise Simple 8:20 1073741824:40",
-                    "2x2/Socket AllToAll Rails Simple 8:20.5 1073741824:41")
-                .with("NCCL4J_TRIALS", trials.toString()));
-    onEach(ranks, rank -> call(rank, CALLS, exchange));
-    close(ranks);
-    List<TrialTimes> files = TrialFile.readAll(trials);
-    assertEquals(4, files.size());
-    Set<TrialTimes.Way> tried = new HashSet<>();
-    for (TrialTimes file : files) {
-      assertEquals("2x2/Socket", file.ranks());
-      for (TrialTimes.Sample sample : file.samples()) {
-        tried.add(sample.way());
-        assertEquals(operation, sample.way().operation().label());
-      }
-      long before = 0;
-      for (TrialTimes.Sample sample : file.samples()) {
-        if (!sample.chosen()) {
-          assertTrue(sample.call() - before >= LEAST_CALLS, file.toString());
-          before = sample.call();
-        }
-      }
-      Set<TrialTimes.Way> ways = new HashSet<>();
-      file.samples().stream().filter(s -> !s.chosen()).forEach(s -> ways.add(s.way()));
-      for (TrialTimes.Way way : ways) {
-        long times = file.samples().stream().filter(s -> s.way().equals(way)).count();
-        assertTrue(times <= 3, way + " was tried " + times + " times");
-      }
-    }
-    assertTrue(tried.size() > 1, tried.toString());
-    assertTrue(TrialsTest.assertSameWays(files) > 0, "no call was measured by all ranks");
-    if (exchange) {
-      Set<Algorithm> both = new HashSet<>();
-      tried.forEach(way -> both.add(way.algorithm()));
-      assertEquals(Set.of(Algorithm.PAIRWISE, Algorithm.RAILS), both);
-    }
-
-    StringWriter out = new StringWriter();
-    StringWriter err = new StringWriter();
-    Path table = folder.resolve("learned");
-    assertEquals(
-        0,
-        Main.run(
-            new PrintWriter(out),
-            new PrintWriter(err),
-            "tune",
-            "--from",
-            trials.toString(),
-            table.toString()),
-        err.toString());
-    List<String> lines = Files.readAllLines(table);
-    assertTrue(
-        lines.stream().anyMatch(line -> line.startsWith("2x2/Socket " + operation)),
-        lines.toString());
-    ranks = onHosts("aabb", PLAIN.with(COSTS, table.toString()));
-    String text =
-        ranks
-            .get(0)
-            .explain(exchange ? Operation.ALL_TO_ALL : Operation.ALL_REDUCE, COUNT, DataType.INT32);
-    assertTrue(text.contains("measured, " + table), text);
-    assertFalse(text.contains("formula of messages"), text);
-    close(ranks);
   }
 }

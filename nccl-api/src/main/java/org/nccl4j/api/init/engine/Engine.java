@@ -35,6 +35,7 @@ import org.nccl4j.api.plan.RankTraffic;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.plan.algorithm.TunerHook;
 import org.nccl4j.api.plan.cost.CommunicatorProfile;
+import org.nccl4j.api.plan.trial.TrialChannel;
 import org.nccl4j.api.plan.trial.Trials;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.DebugSettings;
@@ -167,12 +168,12 @@ public record Engine(
     Settings settings = place.request.settings();
     launcher.mark(NvtxRanges.of(settings));
     OperationDispatcher dispatcher = dispatcher(place, kernels, launcher, settings);
-    trials(place).ifPresent(dispatcher::tryOut);
+    trials(place, resources).ifPresent(dispatcher::tryOut);
     return new Engine(place, resources, kernels, launcher, dispatcher, Map.copyOf(routes));
   }
 
   /** The trials of algorithms, where the settings want them and a table can hold their times. */
-  private static Optional<Trials> trials(Place place) {
+  private static Optional<Trials> trials(Place place, SharedResources resources) {
     InitRequest request = place.request;
     CommunicatorProfile facts = place.facts;
     String folder = request.settings().get(PlanSettings.NCCL4J_TRIALS);
@@ -194,9 +195,10 @@ public record Engine(
             place.rank,
             facts.nRanks(),
             facts.inTables(),
-            place.hosts == 1,
-            facts.model());
-    return Optional.of(new Trials(request.device(), rank, folder, info));
+            facts.model(),
+            request.operationTimeout());
+    TrialChannel channel = place.hosts == 1 ? null : resources.trialChannel();
+    return Optional.of(new Trials(request.device(), rank, folder, channel, info));
   }
 
   /** Adds the hooks of its operations; once for a communicator. */

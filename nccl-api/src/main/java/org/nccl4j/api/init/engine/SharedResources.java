@@ -5,12 +5,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListSet;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.RuntimeConnections;
 import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.observe.flight.Link;
+import org.nccl4j.api.plan.trial.TrialChannel;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.NcclException;
@@ -52,6 +55,9 @@ public final class SharedResources implements ProgressMonitor.Connections {
   /** Numbers of the communicators that work by now. */
   private final Set<Long> working = new ConcurrentSkipListSet<>();
 
+  /** Listeners for notices about trials. */
+  private final List<Consumer<byte[]>> trials = new CopyOnWriteArrayList<>();
+
   /** True if the resources are freed. */
   private volatile boolean freed;
 
@@ -81,7 +87,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
     this.later = links.later;
     this.nvls = nvls;
     bootstrap.onFailure(this::failedOutside);
-    bootstrap.onNotice(ProgressMonitor::heard);
+    bootstrap.onNotice(this::heard);
     bootstrap.onAsked(question -> ProgressMonitor.answer(job, question));
     if (proxy != null) {
       proxy.onFailure(this::fail);
@@ -103,6 +109,41 @@ public final class SharedResources implements ProgressMonitor.Connections {
       List<Link> madeLater,
       ProxyThread proxy,
       RuntimeConnections later) {}
+
+  /** Takes a notice of another rank. */
+  private void heard(byte[] notice) {
+    ProgressMonitor.heard(notice);
+    trials.forEach(listener -> listener.accept(notice));
+  }
+
+  /** A channel for the trials of a communicator that uses the resources. */
+  TrialChannel trialChannel() {
+    return new TrialChannel() {
+      private volatile Consumer<byte[]> listening;
+
+      @Override
+      public void tell(byte[] notice) {
+        SharedResources.this.tell(notice);
+      }
+
+      @Override
+      public void listen(Consumer<byte[]> listener) {
+        close();
+        listening = listener;
+        trials.add(listener);
+      }
+
+      @Override
+      public void fail(NcclException cause) {
+        SharedResources.this.fail(cause);
+      }
+
+      @Override
+      public void close() {
+        trials.remove(listening);
+      }
+    };
+  }
 
   @Override
   public Object job() {

@@ -91,13 +91,9 @@ final class TrialBudget {
     return tried[index] < FIRST;
   }
 
-  /**
-   * True once each algorithm has been tried so often; the same on all ranks at the same call.
-   *
-   * @param most trials of an algorithm
-   */
-  boolean isOver(int most) {
-    return Arrays.stream(tried).skip(1).allMatch(times -> times >= most);
+  /** True once all trials have been made; the same on all ranks at the same call. */
+  boolean isOver() {
+    return Arrays.stream(tried).skip(1).allMatch(times -> times >= TrialSchedule.TRIALS);
   }
 
   /**
@@ -108,7 +104,19 @@ final class TrialBudget {
    * @param calls of the shape, with this one
    */
   boolean allows(int index, double spent, long calls) {
-    double after = isFirst(index) ? spent : spent + extra(index);
-    return tried[index] < TrialSchedule.TRIALS && after <= TrialSchedule.SHARE * calls;
+    return spent <= room(index, calls);
+  }
+
+  /**
+   * The most that may be spent before a trial; below 0 if the algorithm is tried no more.
+   *
+   * @param index of the algorithm
+   * @param calls of the shape, with the trial
+   */
+  double room(int index, long calls) {
+    if (tried[index] >= TrialSchedule.TRIALS) {
+      return Double.NEGATIVE_INFINITY;
+    }
+    return TrialSchedule.SHARE * calls - (isFirst(index) ? 0 : extra(index));
   }
 }

@@ -26,41 +26,25 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   /** A tried algorithm may take so many times what is predicted before the share is passed. */
   static final double ERROR = 2;
 
-  /**
-   * The same on several machines, whose ranks cannot tell each other what trials have cost: a
-   * network may be slower than predicted by more, and no trial waits for that.
-   */
-  static final double ERROR_APART = 10;
-
   /** Slower ones, as predicted, are not worth a trial. */
   static final double MOST_TIMES = 3;
 
   /** Trials of each algorithm, after which it is tried no more. */
   static final int TRIALS = 16;
 
-  /** Periods, after which the schedule ends, whatever was tried. */
+  /** Periods, after which ranks of one machine try no more, whatever was tried. */
   static final int ROUNDS = 2048;
 
   /** Algorithms that are tried at most. */
   static final int MOST_TRIED = 3;
 
   /**
-   * A schedule of a shape for ranks of one machine. See {@link #of(List, double)}.
-   *
-   * @param allowed the chosen algorithm, then the others, the fastest first, as predicted
-   */
-  static TrialSchedule of(List<AlgorithmChoice> allowed) {
-    return of(allowed, ERROR);
-  }
-
-  /**
    * A schedule of a shape; without trials where a tuner demands an algorithm by the time 0, of
    * which there is no share.
    *
    * @param allowed the chosen algorithm, then the others, the fastest first, as predicted
-   * @param error times of what is predicted that trials may take within the share
    */
-  static TrialSchedule of(List<AlgorithmChoice> allowed, double error) {
+  static TrialSchedule of(List<AlgorithmChoice> allowed) {
     double chosen = allowed.get(CHOSEN).microseconds();
     if (!(chosen > 0)) {
       return new TrialSchedule(1, List.of(allowed.get(CHOSEN)));
@@ -72,7 +56,7 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
             .toList();
     double slowest =
         choices.stream().mapToDouble(AlgorithmChoice::microseconds).max().orElse(chosen);
-    double extra = Math.max(1, error * slowest / chosen - 1);
+    double extra = Math.max(1, ERROR * slowest / chosen - 1);
     return new TrialSchedule((long) Math.ceil(extra / SHARE), choices);
   }
 
@@ -84,17 +68,26 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   @HotPath
   int of(long call) {
     long left = period - 1 - call % period;
-    long round = call / period;
     int tried = choices.size() - 1;
-    if (left > 1 || tried == 0 || round >= ROUNDS) {
+    if (left > 1 || tried == 0) {
       return UNMEASURED;
     }
-    return left == 1 ? CHOSEN : 1 + (int) (round % tried);
+    return left == 1 ? CHOSEN : tried(round(call));
   }
 
   /** The number of the trial that a call may be, from 0. */
   int round(long call) {
     return (int) (call / period);
+  }
+
+  /** The index of the algorithm that a round's trial has. */
+  int tried(int round) {
+    return 1 + round % (choices.size() - 1);
+  }
+
+  /** Calls of the shape up to a round's trial, with it. */
+  long calls(int round) {
+    return period * (round + 1);
   }
 
   /**

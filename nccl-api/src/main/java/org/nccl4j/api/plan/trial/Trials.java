@@ -3,6 +3,7 @@ package org.nccl4j.api.plan.trial;
 import java.io.IOException;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.EnumSet;
@@ -91,9 +92,12 @@ public final class Trials {
   private final InfoLog info;
   private final TrialLog log;
 
+  /** Of ranks on several machines; null on one. */
+  private final TrialVotes votes;
+
   /**
-   * Null before the first shape, where the ranks of a machine cannot agree, which then try nothing,
-   * and on several machines.
+   * Of ranks on one machine; null before the first shape, and where they cannot agree, which then
+   * try nothing.
    */
   private TrialAgreement agreement;
 
@@ -107,6 +111,10 @@ public final class Trials {
   private final Shape[] shapes = new Shape[PLACES];
 
   private int nShapes;
+
+  /** True once it is told that ranks do not answer. */
+  private boolean silenceTold;
+
   private final Set<Operation> predicted = EnumSet.noneOf(Operation.class);
   private final Deque<UnderWay> underWay = new ArrayDeque<>();
   private final Deque<Events> free = new ArrayDeque<>();
@@ -117,25 +125,34 @@ public final class Trials {
    *
    * @param communicator its number, the same on all its ranks
    * @param inTables the ranks in a table: see {@link CommunicatorProfile#inTables}
-   * @param together whether all are on one machine, and so can map a file
    * @param model of the ranks' devices
+   * @param patience longest wait for other ranks
    */
   public record Rank(
-      long communicator, int rank, int nRanks, String inTables, boolean together, String model) {}
+      long communicator, int rank, int nRanks, String inTables, String model, Duration patience) {}
 
   /**
    * The trials of a rank.
    *
    * @param folder in which the rank's file is made, once there is something to keep
+   * @param channel to the ranks of other machines; null if all are on one, and so can map a file
    * @param info where the file is told of
    */
-  public Trials(Device device, Rank rank, String folder, InfoLog info) {
+  public Trials(Device device, Rank rank, String folder, TrialChannel channel, InfoLog info) {
     this.device = device;
     this.of = rank;
     this.folder = folder;
     this.info = info;
     this.rank = rank.rank;
     this.nRanks = rank.nRanks;
+    this.votes =
+        channel == null
+            ? null
+            : new TrialVotes(
+                new TrialVotes.Member(rank.communicator, rank.rank, rank.nRanks, rank.patience),
+                MOST_SHAPES,
+                channel,
+                System::nanoTime);
     this.log =
         new TrialLog(
             folder,
@@ -144,10 +161,22 @@ public final class Trials {
             info);
   }
 
-  /** Sets what plans and launches from now on: before the first launch, and after a suspension. */
+  /** Sets what plans and launches, before the first launch. */
   public void attach(Planner newPlanner, Launcher newLauncher) {
     planner = newPlanner;
     launcher = newLauncher;
+  }
+
+  /**
+   * The same after a suspension.
+   *
+   * @param others of the same rank, which have tried nothing: over their channel they go on
+   */
+  public void attach(Planner newPlanner, Launcher newLauncher, Trials others) {
+    attach(newPlanner, newLauncher);
+    if (votes != null && others != null) {
+      votes.over(others.votes.channel());
+    }
   }
 
   /** Launches a collective as {@link Launcher#launchCollective}, by its plan or by another one. */
@@ -184,26 +213,43 @@ public final class Trials {
     if (missing != null) {
       tellMissing(missing.during());
     }
-    if (called.budget.isOver(of.together ? TrialSchedule.TRIALS : TrialBudget.FIRST)) {
+    if (called.budget.isOver()) {
       return false;
     }
+    int round = called.schedule.round(called.calls);
     if (index == TrialSchedule.CHOSEN) {
-      return true;
+      if (votes != null) {
+        votes.propose(called.number, round, called.schedule, called.budget);
+        tellSilent();
+      }
+      return round < TrialSchedule.ROUNDS || votes != null && votes.isMade(called.number, round);
     }
-    if (!of.together) {
-      // Nobody knows what the others have found spent, but all have tried as often.
-      return called.budget.isFirst(index);
+    if (votes != null) {
+      return votes.decide(called.number, round, launcher::checkAccepts);
     }
-    if (agreement == null) {
+    if (agreement == null || round >= TrialSchedule.ROUNDS) {
       return false;
     }
     double spent = agreement.spent(called.number, called.budget.tried());
     boolean wanted = called.budget.allows(index, spent, called.calls + 1);
-    boolean due = agreement.decide(called.number, called.schedule.round(called.calls), wanted);
+    boolean due = agreement.decide(called.number, round, wanted);
     if (wanted && !due) {
       missing.prevented();
     }
     return due;
+  }
+
+  private void tellSilent() {
+    if (silenceTold || votes.silent().isEmpty()) {
+      return;
+    }
+    silenceTold = true;
+    LOG.log(
+        System.Logger.Level.WARNING,
+        "{0} tries no more algorithms: ranks {1} have not answered before the calls that were to be"
+            + " tried; look at the network of the bootstrap (NCCL_SOCKET_IFNAME)",
+        info.who(),
+        votes.silent());
   }
 
   private void tellMissing(List<Integer> ranks) {
@@ -290,10 +336,7 @@ public final class Trials {
       return null;
     }
     Planner.Basis basis = planner.basis(shape, send, recv, count);
-    TrialSchedule schedule =
-        TrialSchedule.of(
-            planner.choices(shape, count, basis),
-            of.together ? TrialSchedule.ERROR : TrialSchedule.ERROR_APART);
+    TrialSchedule schedule = TrialSchedule.of(planner.choices(shape, count, basis));
     return new Shape(shape, count, nShapes, schedule, basis);
   }
 
@@ -314,9 +357,10 @@ public final class Trials {
     }
     shapes[place] = made;
     nShapes++;
-    if (nShapes == 1 && of.together) {
+    if (nShapes == 1 && votes == null) {
       join();
     }
+    tell(made);
     Operation operation = CallShape.operation(made.shape);
     if (rank == 0 && predicted.add(operation)) {
       predictions(operation);
@@ -386,9 +430,11 @@ public final class Trials {
                 microseconds)));
   }
 
-  /** Tells the other ranks of the machine what the trials of a shape have cost. */
+  /** Has the other ranks know what the trials of a shape have cost. */
   private void tell(Shape shape) {
-    if (agreement != null) {
+    if (votes != null) {
+      votes.tell(shape.number, shape.budget.spent(), shape.budget.known(), shape.budget.tried());
+    } else if (agreement != null) {
       agreement.tell(shape.number, shape.budget.spent(), shape.budget.known());
     }
   }
@@ -403,6 +449,9 @@ public final class Trials {
     log.write();
     if (agreement != null) {
       agreement.close();
+    }
+    if (votes != null) {
+      all.take(votes::close);
     }
     underWay.forEach(each -> free.add(each.events));
     underWay.clear();

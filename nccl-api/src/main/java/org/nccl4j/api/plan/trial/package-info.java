@@ -4,9 +4,9 @@
  * the times in a file of the rank ({@code TrialFile}). {@code ./nccl tune --from} makes a table of
  * costs from the files of all ranks. Layer: the plan's; it launches through the launcher.
  *
- * <p>All ranks try the same algorithm in the same call, although they exchange nothing: the
- * schedule depends on the number of the call and on predicted times, which are equal on all ranks
- * ({@code TrialSchedule}). Ranks of one machine also leave out trials that cost too much ({@code
- * TrialAgreement}); those of several machines make the first ones alone.
+ * <p>All ranks try the same algorithm in the same call. The schedule depends on the number of the
+ * call and on predicted times, which are equal on all ranks ({@code TrialSchedule}). Trials that
+ * cost too much are left out: by decisions that ranks of one machine make in a file ({@code
+ * TrialAgreement}), and those of several by votes ahead of the call ({@code TrialVotes}).
  */
 package org.nccl4j.api.plan.trial;
