@@ -264,6 +264,27 @@ class TrialsBetweenHostsTest {
         });
   }
 
+  /** Votes go on over the bootstrap's new listeners. */
+  @Test
+  void trialsGoOnAfterASuspension() throws IOException {
+    Path trials = folder.resolve("trials");
+    List<Communicator> ranks = CostsBetweenHostsTest.onHosts("aabb", trying(trials));
+    CostsBetweenHostsTest.onEach(
+        ranks,
+        rank -> {
+          rank.suspend();
+          rank.resume();
+          call(rank, CALLS, /* exchange= */ false);
+          rank.suspend();
+          rank.resume();
+          call(rank, CALLS, /* exchange= */ false);
+        });
+    CostsBetweenHostsTest.close(ranks);
+    List<TrialTimes> files = TrialFile.readAll(trials);
+    TrialsTest.assertSameWays(files);
+    assertFalse(tried(files).isEmpty());
+  }
+
   /** Splits share their parent's bootstrap, and hear the parent's votes as well as their own. */
   @Test
   void communicatorsThatCloseMeanwhileDisturbNothing() throws IOException {
