@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -26,6 +25,7 @@ import org.nccl4j.device.TimeoutException;
 
 /** Ranks learn that one of them failed, died, or left. */
 class FailureChannelTest {
+  private final LeftBehind.Earlier earlier = LeftBehind.Earlier.now();
   private final List<AutoCloseable> toClose = new ArrayList<>();
 
   @AfterEach
@@ -33,7 +33,7 @@ class FailureChannelTest {
     for (AutoCloseable each : toClose) {
       each.close();
     }
-    LeftBehind.nothing();
+    earlier.nothingElse();
   }
 
   @Test
@@ -45,7 +45,7 @@ class FailureChannelTest {
     ranks.get(3).tellFailure(full);
     assertSame(full, heard.get(3).poll());
     for (int rank : new int[] {0, 1, 2, 4}) {
-      NcclException cause = heard.get(rank).poll(60, TimeUnit.SECONDS);
+      NcclException cause = Ranks.next(heard.get(rank));
       FormationFailureTest.assertSays(
           RemoteException.class, cause, "rank 3 (host ", "process ", "failed: the disk is full");
       assertEquals("empty it", cause.remedy());
@@ -120,7 +120,7 @@ class FailureChannelTest {
     List<Bootstrap> ranks = threads(2);
     List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     ranks.get(0).tellFailure(new SystemErrorException("one", "two"));
-    heard.get(1).poll(60, TimeUnit.SECONDS);
+    assertTrue(Ranks.next(heard.get(1)) != null);
     List<Bootstrap> more = threads(2);
     more.get(0).tellFailure(new SystemErrorException("three", "four"));
     assertThrows(RemoteException.class, () -> more.get(1).barrier());
@@ -181,7 +181,7 @@ class FailureChannelTest {
       ranks.get(first).close();
       ranks.get(first).close();
       ranks.forEach(Bootstrap::close);
-      LeftBehind.nothing();
+      earlier.nothingElse();
       assertTrue(heard.stream().allMatch(BlockingQueue::isEmpty), heard.toString());
       Bootstrap closed = ranks.get(first);
       assertThrows(InvalidUsageException.class, closed::barrier);
@@ -201,7 +201,7 @@ class FailureChannelTest {
                 })
             .get(0);
     assertTrue(ended.failure().problem().contains("interrupted"));
-    assertTrue(heard.get(1).poll(60, TimeUnit.SECONDS).problem().contains("interrupted"));
+    assertTrue(Ranks.next(heard.get(1)).problem().contains("interrupted"));
   }
 
   @ParameterizedTest
@@ -222,7 +222,7 @@ class FailureChannelTest {
     long start = System.nanoTime();
     other.kill();
     for (BlockingQueue<NcclException> each : heard) {
-      NcclException cause = each.poll(60, TimeUnit.SECONDS);
+      NcclException cause = Ranks.next(each);
       FormationFailureTest.assertSays(
           RemoteException.class,
           cause,
@@ -249,7 +249,7 @@ class FailureChannelTest {
     assertEquals("joined", other.says());
     List<BlockingQueue<NcclException>> heard = Ranks.listen(List.of(rank));
     other.signal("STOP");
-    NcclException cause = heard.get(0).poll(60, TimeUnit.SECONDS);
+    NcclException cause = Ranks.next(heard.get(0));
     other.signal("CONT");
     FormationFailureTest.assertSays(
         RemoteException.class,
@@ -275,7 +275,7 @@ class FailureChannelTest {
     assertEquals("joined", root.says());
     List<BlockingQueue<NcclException>> heard = Ranks.listen(List.of(rank));
     root.signal("STOP");
-    NcclException cause = heard.get(0).poll(60, TimeUnit.SECONDS);
+    NcclException cause = Ranks.next(heard.get(0));
     root.signal("CONT");
     FormationFailureTest.assertSays(
         RemoteException.class, cause, "bootstrap root (rank 0, host ", "no heartbeat for ");
@@ -300,7 +300,7 @@ class FailureChannelTest {
     root.signal("CONT");
     ranks.get(0).tellFailure(new SystemErrorException("the disk is full", "empty it"));
     FormationFailureTest.assertSays(
-        RemoteException.class, heard.get(1).poll(60, TimeUnit.SECONDS), "the disk is full");
+        RemoteException.class, Ranks.next(heard.get(1)), "the disk is full");
   }
 
   @Test
@@ -311,7 +311,7 @@ class FailureChannelTest {
     root.signal("STOP");
     ranks.get(0).tellFailure(new SystemErrorException("the disk is full", "empty it"));
     FormationFailureTest.assertSays(
-        RemoteException.class, heard.get(1).poll(60, TimeUnit.SECONDS), "the disk is full");
+        RemoteException.class, Ranks.next(heard.get(1)), "the disk is full");
     root.signal("CONT");
   }
 
@@ -372,7 +372,7 @@ class FailureChannelTest {
     List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     root.kill();
     for (BlockingQueue<NcclException> each : heard) {
-      NcclException cause = each.poll(60, TimeUnit.SECONDS);
+      NcclException cause = Ranks.next(each);
       FormationFailureTest.assertSays(
           RemoteException.class, cause, "bootstrap root (rank 0, host ", "process " + root.pid());
     }
@@ -422,10 +422,7 @@ class FailureChannelTest {
     victim.kill();
     for (BlockingQueue<NcclException> each : heard) {
       FormationFailureTest.assertSays(
-          RemoteException.class,
-          each.poll(60, TimeUnit.SECONDS),
-          "rank 1 (host ",
-          "process " + victim.pid());
+          RemoteException.class, Ranks.next(each), "rank 1 (host ", "process " + victim.pid());
     }
   }
 
@@ -442,17 +439,17 @@ class FailureChannelTest {
     BlockingQueue<String> heard = new LinkedBlockingQueue<>();
     ranks.get(0).tellNotice(new byte[] {1});
     ranks.get(2).onNotice(notice -> heard.add("3 heard " + notice[0]));
-    assertEquals("3 heard 1", heard.poll(60, TimeUnit.SECONDS));
+    assertEquals("3 heard 1", Ranks.next(heard));
     root.leave();
     ranks.forEach(each -> until(() -> !rootOf(each).stays())); // it passes on no more
     ranks.get(0).tellNotice(new byte[] {2});
-    assertEquals("3 heard 2", heard.poll(60, TimeUnit.SECONDS));
+    assertEquals("3 heard 2", Ranks.next(heard));
     ranks.get(1).onNotice(notice -> heard.add("2 heard " + notice[0]));
-    assertEquals("2 heard 1", heard.poll(60, TimeUnit.SECONDS), "who listens late hears all");
-    assertEquals("2 heard 2", heard.poll(60, TimeUnit.SECONDS));
+    assertEquals("2 heard 1", Ranks.next(heard), "who listens late hears all");
+    assertEquals("2 heard 2", Ranks.next(heard));
     ranks.get(1).tellNotice(new byte[] {3});
     ranks.get(1).close();
-    assertEquals("3 heard 3", heard.poll(60, TimeUnit.SECONDS), "the last before it leaves");
+    assertEquals("3 heard 3", Ranks.next(heard), "the last before it leaves");
     assertTrue(heard.isEmpty(), heard.toString());
   }
 

@@ -17,6 +17,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.ThrowingConsumer;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.bootstrap.connection.ConnectionListener;
@@ -33,6 +34,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.support.Patience;
 
 /** Each cause of a failed creation is named on every rank. */
 class FormationFailureTest {
@@ -44,9 +46,13 @@ class FormationFailureTest {
   /** Of a service that no machine has any more, and below those that the system gives away. */
   private static final int NOBODYS_PORT = 1;
 
+  private static final int MOST_PORTS = 3;
+
+  private final LeftBehind.Earlier earlier = LeftBehind.Earlier.now();
+
   @AfterEach
   void nothingIsLeft() throws InterruptedException {
-    LeftBehind.nothing();
+    earlier.nothingElse();
   }
 
   @ParameterizedTest
@@ -179,19 +185,22 @@ class FormationFailureTest {
     assertTrue(failure.remedy().contains("firewall"), failure.remedy());
     // The time that it took, and the deadline.
     Matcher times =
-        Pattern.compile("after ([0-9.]+) s of ([0-9.]+) s").matcher(failure.getMessage());
+        Pattern.compile("after ([0-9.]+) s of " + Patience.text(Ranks.LONG))
+            .matcher(failure.getMessage());
     assertTrue(times.find(), failure.getMessage());
-    assertEquals(Ranks.LONG.toSeconds(), Double.parseDouble(times.group(2)));
-    assertTrue(
-        Double.parseDouble(times.group(1)) < Double.parseDouble(times.group(2)),
-        failure.getMessage());
+    assertTrue(Double.parseDouble(times.group(1)) < Ranks.LONG.toSeconds(), failure.getMessage());
   }
 
   @Test
-  void aRootThatAcceptsAndSaysNothing() throws Exception {
+  void aRootThatAcceptsAndSaysNothing() throws Throwable {
+    LongerDeadline.retry(SHORT, FormationFailureTest::rootSaysNothing);
+  }
+
+  private static void rootSaysNothing(Duration deadline) throws IOException {
     try (ServerSocket silent = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
-      NcclException failure = joinFails(idAt(silent.getLocalPort()), SHORT);
-      assertSays(SystemErrorException.class, failure, "no answer", "of 1 s");
+      NcclException failure = joinFails(idAt(silent.getLocalPort()), deadline);
+      String bound = "of " + Patience.text(deadline);
+      assertSays(SystemErrorException.class, failure, "no answer", bound);
     }
   }
 
@@ -355,14 +364,18 @@ class FormationFailureTest {
   }
 
   @Test
-  void aRankWithAnotherCommSecretFailsSoonAndNamesTheSetting() throws Exception {
+  void aRankWithAnotherCommSecretFailsSoonAndNamesTheSetting() throws Throwable {
+    LongerDeadline.retry(Duration.ofSeconds(12), FormationFailureTest::oneHasAnotherCommSecret);
+  }
+
+  private static void oneHasAnotherCommSecret(Duration deadline) throws IOException {
     int port = freePort();
     List<Ranks.Ended<Bootstrap>> all =
         Ranks.run(
             2,
             rank -> {
               BootstrapId id = commId("127.0.0.1:" + port, rank == 0 ? "right" : "wrong");
-              return TcpBootstrap.join(Ranks.request(id, 2, rank, Duration.ofSeconds(12)));
+              return TcpBootstrap.join(Ranks.request(id, 2, rank, deadline));
             });
     assertSays(
         SystemErrorException.class, all.get(1).failure(), "does not accept this id's secret");
@@ -372,8 +385,11 @@ class FormationFailureTest {
   }
 
   @Test
-  void theRankThatStartsTheRootTellsWhyItDoesNotJoin() throws Exception {
-    int port = freePort();
+  void theRankThatStartsTheRootTellsWhyItDoesNotJoin() throws Throwable {
+    atFreePort(FormationFailureTest::theRootsRankDoesNotJoin);
+  }
+
+  private static void theRootsRankDoesNotJoin(int port) {
     NcclException cause =
         new InvalidArgumentException(ErrorId.SETTING, "NCCL_X is \"banana\"", "set a number");
     List<Ranks.Ended<Bootstrap>> all =
@@ -428,12 +444,15 @@ class FormationFailureTest {
   @Test
   void anIdThatNobodyUsesGoesAway() throws InterruptedException {
     BootstrapRoot.create(Ranks.LOOPBACK, Duration.ofMillis(1));
-    LeftBehind.nothing();
+    earlier.nothingElse();
   }
 
   @Test
-  void anIdFromASettingBringsRanksTogetherAgainAndAgain() throws Exception {
-    int port = freePort();
+  void anIdFromASettingBringsRanksTogetherAgainAndAgain() throws Throwable {
+    atFreePort(FormationFailureTest::ranksComeTogetherAgainAndAgain);
+  }
+
+  private static void ranksComeTogetherAgainAndAgain(int port) {
     for (int round = 0; round < 3; round++) {
       List<Ranks.Ended<Integer>> all =
           Ranks.run(
@@ -446,6 +465,20 @@ class FormationFailureTest {
               });
       all.forEach(each -> assertEquals(2, each.get()));
     }
+  }
+
+  /** Runs a test that needs a port, and again at another where that has been taken meanwhile. */
+  private static void atFreePort(ThrowingConsumer<Integer> test) throws Throwable {
+    for (int tries = 1; tries < MOST_PORTS; tries++) {
+      int port = freePort();
+      try {
+        test.accept(port);
+        return;
+      } catch (AssertionError | RuntimeException e) {
+        System.out.println("failed at port " + port + ": " + e + ", " + e.getCause());
+      }
+    }
+    test.accept(freePort());
   }
 
   /** Below those that the system gives to any connection meanwhile. */

@@ -17,7 +17,6 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -41,9 +40,11 @@ class HostileConnectionsTest {
   /** Of roots and ranks: the attackers come first, and take long on a busy machine. */
   private static final Duration PATIENCE = Duration.ofSeconds(300);
 
+  private final LeftBehind.Earlier earlier = LeftBehind.Earlier.now();
+
   @AfterEach
   void nothingIsLeft() throws InterruptedException {
-    LeftBehind.nothing();
+    earlier.nothingElse();
   }
 
   @Test
@@ -149,8 +150,8 @@ class HostileConnectionsTest {
               }
             });
     loop.execute(() -> dialer.start(PATIENCE));
-    assertTrue(outcome.poll(60, TimeUnit.SECONDS) instanceof Connection);
-    assertEquals(FrameType.RING_HELLO, accepted.poll(60, TimeUnit.SECONDS));
+    assertTrue(Ranks.next(outcome) instanceof Connection);
+    assertEquals(FrameType.RING_HELLO, Ranks.next(accepted));
     loop.execute(listener::close);
     loop.release();
   }
@@ -171,9 +172,10 @@ class HostileConnectionsTest {
     loop.execute(listener::start);
     try (Socket silent = connect(ListeningSocket.port(socket));
         Socket half = connect(ListeningSocket.port(socket))) {
-      half.getOutputStream().write(Handshake.client(new byte[16], Service.RING).opening(), 0, 20);
-      assertEquals(-1, silent.getInputStream().read());
-      assertEquals(-1, half.getInputStream().read());
+      byte[] opening = Handshake.client(new byte[16], Service.RING).opening();
+      writeQuietly(half, Arrays.copyOf(opening, 20));
+      assertEnds(silent.getInputStream());
+      assertEnds(half.getInputStream());
     }
     loop.execute(listener::close);
     loop.release();
@@ -305,8 +307,9 @@ class HostileConnectionsTest {
 
   private static Socket connect(int port) throws IOException {
     Socket socket = new Socket();
-    socket.setSoTimeout(60_000);
-    socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 20_000);
+    int millis = (int) PATIENCE.toMillis();
+    socket.setSoTimeout(millis);
+    socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), millis);
     return socket;
   }
 

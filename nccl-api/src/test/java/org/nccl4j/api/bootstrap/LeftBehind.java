@@ -22,6 +22,9 @@ public final class LeftBehind {
 
   private static final List<String> TABLES = List.of("tcp", "tcp6");
 
+  /** After the deadline of a root whose ranks do not come. */
+  private static final Duration PATIENCE = Ranks.LONG.plusSeconds(120);
+
   /** The prefix of the bootstrap's threads' names. */
   private static final List<String> THREADS =
       List.of("nccl4j-bootstrap", "nccl4j-failure-of-rank-", "nccl4j-resolver");
@@ -32,27 +35,37 @@ public final class LeftBehind {
    * Threads and sockets of tests that ran before in this JVM: a root without its ranks waits for
    * them until its deadline.
    */
-  record Earlier(List<Thread> threads, List<String> sockets) {
-    static Earlier now() {
+  public record Earlier(List<Thread> threads, List<String> sockets) {
+    /** Of tests before one that begins. */
+    public static Earlier now() {
       return new Earlier(LeftBehind.threads(), LeftBehind.sockets());
     }
 
     /** Fails unless all other threads of the bootstrap end soon and their sockets are closed. */
-    void nothingElse() throws InterruptedException {
-      Deadline deadline = Deadline.after(Duration.ofSeconds(120));
+    public void nothingElse() throws InterruptedException {
+      Deadline deadline = Deadline.after(PATIENCE);
       for (Thread thread : LeftBehind.threads()) {
         if (!threads.contains(thread)) {
           thread.join(Math.max(1, deadline.leftNanos() / 1_000_000));
           assertTrue(!thread.isAlive(), () -> thread.getName() + " is still there");
         }
       }
+      List<String> open = opened();
+      while (!open.isEmpty() && deadline.leftNanos() > 0) {
+        Thread.sleep(1);
+        open = opened();
+      }
+      assertEquals(List.of(), open, "open sockets and selectors");
+    }
+
+    private List<String> opened() {
       List<String> open = new ArrayList<>(LeftBehind.sockets());
       open.removeAll(sockets);
-      assertEquals(List.of(), open, "open sockets and selectors");
+      return open;
     }
   }
 
-  /** Fails unless all of the bootstrap's threads end soon and all its sockets are closed then. */
+  /** Fails unless all of the bootstrap's threads end soon, and all its sockets are closed soon. */
   public static void nothing() throws InterruptedException {
     new Earlier(List.of(), List.of()).nothingElse();
   }

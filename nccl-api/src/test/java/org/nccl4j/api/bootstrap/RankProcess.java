@@ -29,7 +29,7 @@ final class RankProcess implements AutoCloseable {
    *     first line it says; "root" to have it make one and not join
    */
   static RankProcess start(String id, int nRanks, int rank) throws IOException {
-    return start(id, nRanks, rank, 60_000);
+    return start(id, nRanks, rank, Ranks.LONG.toMillis());
   }
 
   /** As above, with some milliseconds of silence that it allows. */

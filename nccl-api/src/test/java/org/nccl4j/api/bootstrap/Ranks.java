@@ -19,9 +19,9 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.NcclException;
 
 /** Ranks as threads of this process, and what became of each. */
-final class Ranks {
-  /** Longer than anything here should take, short enough to end a test that hangs. */
-  static final Duration LONG = Duration.ofSeconds(60);
+public final class Ranks {
+  /** Longer than any wait here: a machine may stand still for more than a minute. */
+  public static final Duration LONG = Duration.ofSeconds(300);
 
   static final BootstrapOptions LOOPBACK = loopback(Map.of());
 
@@ -49,7 +49,8 @@ final class Ranks {
     Map<String, String> settings = new HashMap<>();
     settings.put("NCCL_SOCKET_IFNAME", "lo");
     settings.put("NCCL_SOCKET_FAMILY", "AF_INET");
-    settings.put("NCCL4J_HEARTBEAT_TIMEOUT", Long.getLong("nccl4j.test.silence", 60_000) + "ms");
+    settings.put(
+        "NCCL4J_HEARTBEAT_TIMEOUT", Long.getLong("nccl4j.test.silence", LONG.toMillis()) + "ms");
     settings.putAll(further);
     return options(settings);
   }
@@ -94,6 +95,11 @@ final class Ranks {
     return heard;
   }
 
+  /** The next of a queue; null if none comes for long. */
+  public static <T> T next(BlockingQueue<T> from) throws InterruptedException {
+    return from.poll(LONG.toSeconds(), TimeUnit.SECONDS);
+  }
+
   /** Runs something for each index at the same time, and waits for all. */
   static <T> List<Ended<T>> run(int count, Function<Integer, T> body) {
     ExecutorService threads = Executors.newFixedThreadPool(count);
@@ -115,7 +121,7 @@ final class Ranks {
 
   private static <T> Ended<T> end(Future<T> future) {
     try {
-      return new Ended<>(future.get(300, TimeUnit.SECONDS), null);
+      return new Ended<>(future.get(2 * LONG.toSeconds(), TimeUnit.SECONDS), null);
     } catch (ExecutionException e) {
       return new Ended<>(null, e.getCause());
     } catch (InterruptedException | TimeoutException e) {

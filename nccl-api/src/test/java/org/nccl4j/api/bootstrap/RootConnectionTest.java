@@ -21,9 +21,11 @@ class RootConnectionTest {
   private static final Duration DEADLINE = Duration.ofMillis(300);
   private static final int MOST_TRIES = 10;
 
+  private final LeftBehind.Earlier earlier = LeftBehind.Earlier.now();
+
   @AfterEach
   void nothingIsLeft() throws InterruptedException {
-    LeftBehind.nothing();
+    earlier.nothingElse();
   }
 
   /** As after a stall of the machine, during which the deadline and more have passed. */

@@ -15,7 +15,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,6 +32,8 @@ import org.nccl4j.device.TimeoutException;
 /** Ranks that come together by several roots. */
 class SeveralRootsTest {
   private static final Duration SHORT = Duration.ofSeconds(1);
+
+  private final LeftBehind.Earlier earlier = LeftBehind.Earlier.now();
   private final List<AutoCloseable> toClose = new ArrayList<>();
 
   @AfterEach
@@ -40,7 +41,7 @@ class SeveralRootsTest {
     for (AutoCloseable each : toClose) {
       each.close();
     }
-    LeftBehind.nothing();
+    earlier.nothingElse();
   }
 
   @Test
@@ -308,7 +309,7 @@ class SeveralRootsTest {
 
   private static <T> T poll(BlockingQueue<T> from) {
     try {
-      return from.poll(60, TimeUnit.SECONDS);
+      return Ranks.next(from);
     } catch (InterruptedException e) {
       throw new AssertionError(e);
     }

@@ -7,7 +7,6 @@ import java.net.InetSocketAddress;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.bootstrap.connection.Connection;
@@ -24,12 +23,14 @@ import org.nccl4j.device.os.KernelRandom;
 class SharedRingListenerTest {
   private static final PeerCredentials TRUST = PeerCredentials.in(KernelRandom.bytes(16));
 
+  private final LeftBehind.Earlier earlier = LeftBehind.Earlier.now();
+
   private final BlockingQueue<Object> outcome = new LinkedBlockingQueue<>();
   private final BlockingQueue<Integer> accepted = new LinkedBlockingQueue<>();
 
   @AfterEach
   void nothingIsLeft() throws InterruptedException {
-    LeftBehind.nothing();
+    earlier.nothingElse();
   }
 
   /** Two hosts may have the same address, such as that of a bridge to their containers. */
@@ -48,8 +49,8 @@ class SharedRingListenerTest {
         new ConnectionDialer(loop, addresses, Handshake.Service.RING, TRUST, 1, new Caller())
             .naming(SharedRingListener.request(1));
     loop.execute(() -> dialer.start(Ranks.LONG));
-    assertEquals("reached", outcome.poll(60, TimeUnit.SECONDS));
-    assertEquals(1, accepted.poll(60, TimeUnit.SECONDS));
+    assertEquals("reached", Ranks.next(outcome));
+    assertEquals(1, Ranks.next(accepted));
     one.leave(0);
     other.leave(1);
     loop.release();

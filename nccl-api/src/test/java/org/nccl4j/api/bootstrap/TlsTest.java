@@ -20,7 +20,6 @@ import java.util.Map;
 import java.util.Random;
 import javax.net.ssl.SSLEngine;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -38,12 +37,7 @@ import org.nccl4j.device.NcclException;
 class TlsTest {
   @TempDir private Path directory;
 
-  private LeftBehind.Earlier earlier;
-
-  @BeforeEach
-  void look() {
-    earlier = LeftBehind.Earlier.now();
-  }
+  private final LeftBehind.Earlier earlier = LeftBehind.Earlier.now();
 
   @AfterEach
   void nothingIsLeft() throws InterruptedException {

@@ -62,7 +62,7 @@ class TeardownBarrierTest {
     assertEquals("late", said.remove());
     assertTrue(said.isEmpty());
     othersDone.set(true);
-    assertEquals("true on later", said.poll(60, TimeUnit.SECONDS));
+    assertEquals("true on later", said.poll(LONG.toSeconds(), TimeUnit.SECONDS));
   }
 
   @Test
@@ -70,7 +70,7 @@ class TeardownBarrierTest {
     othersGone.set(true);
     pass(LONG, LONG);
     assertEquals("late", said.remove());
-    assertEquals("false on later", said.poll(60, TimeUnit.SECONDS));
+    assertEquals("false on later", said.poll(LONG.toSeconds(), TimeUnit.SECONDS));
   }
 
   @Test
@@ -78,14 +78,14 @@ class TeardownBarrierTest {
     pass(Duration.ZERO, LONG);
     assertEquals("late", said.remove());
     othersGone.set(true);
-    assertEquals("false on later", said.poll(60, TimeUnit.SECONDS));
+    assertEquals("false on later", said.poll(LONG.toSeconds(), TimeUnit.SECONDS));
   }
 
   @Test
   void patienceEnds() throws Exception {
     pass(Duration.ZERO, Duration.ofMillis(5));
     assertEquals("late", said.remove());
-    assertEquals("false on later", said.poll(60, TimeUnit.SECONDS));
+    assertEquals("false on later", said.poll(LONG.toSeconds(), TimeUnit.SECONDS));
     assertFalse(othersDone.get());
   }
 }

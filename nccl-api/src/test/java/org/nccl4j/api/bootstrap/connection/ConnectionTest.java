@@ -19,6 +19,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.bootstrap.LeftBehind;
+import org.nccl4j.api.bootstrap.Ranks;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.api.wire.tls.SocketIo;
@@ -30,6 +31,8 @@ import org.nccl4j.api.wire.tls.SocketIo;
 @Timeout(600)
 class ConnectionTest {
   private static final PeerCredentials TRUST = PeerCredentials.in(new byte[32]);
+
+  private final LeftBehind.Earlier earlier = LeftBehind.Earlier.now();
 
   private final EventLoop loop;
   private final BlockingQueue<String> events = new LinkedBlockingQueue<>();
@@ -140,7 +143,7 @@ class ConnectionTest {
             result.completeExceptionally(e);
           }
         });
-    return result.get(300, TimeUnit.SECONDS);
+    return result.get(Ranks.LONG.toSeconds(), TimeUnit.SECONDS);
   }
 
   @BeforeEach
@@ -169,7 +172,7 @@ class ConnectionTest {
   /** In any order. */
   private void expect(String... all) throws InterruptedException {
     for (int i = 0; i < all.length; i++) {
-      String event = events.poll(60, TimeUnit.SECONDS);
+      String event = Ranks.next(events);
       assertTrue(
           event != null && List.of(all).contains(event),
           () -> event + " instead of " + List.of(all));
@@ -186,7 +189,7 @@ class ConnectionTest {
         });
     server.close();
     loop.release();
-    LeftBehind.nothing();
+    earlier.nothingElse();
   }
 
   private static ByteBuffer message() {

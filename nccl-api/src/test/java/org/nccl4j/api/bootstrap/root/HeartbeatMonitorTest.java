@@ -10,10 +10,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.bootstrap.LeftBehind;
+import org.nccl4j.api.bootstrap.Ranks;
 import org.nccl4j.api.bootstrap.connection.Connection;
 import org.nccl4j.api.bootstrap.connection.ConnectionDialer;
 import org.nccl4j.api.bootstrap.connection.ConnectionListener;
@@ -25,8 +25,9 @@ import org.nccl4j.api.wire.tls.PeerCredentials;
 
 class HeartbeatMonitorTest {
   private static final Duration FOREVER = Duration.ofMillis(Long.MAX_VALUE);
-  private static final Duration LONG = Duration.ofSeconds(30);
   private static final PeerCredentials TRUST = PeerCredentials.in(new byte[16]);
+
+  private final LeftBehind.Earlier earlier = LeftBehind.Earlier.now();
 
   private final EventLoop loop = EventLoop.acquire();
   private final BlockingQueue<Connection> reached = new LinkedBlockingQueue<>();
@@ -34,7 +35,7 @@ class HeartbeatMonitorTest {
 
   @AfterEach
   void nothingIsLeft() throws InterruptedException {
-    LeftBehind.nothing();
+    earlier.nothingElse();
   }
 
   /** More than two looks pass before its silence is noticed. */
@@ -45,7 +46,7 @@ class HeartbeatMonitorTest {
     int port = ListeningSocket.port(socket);
     ConnectionListener listener =
         new ConnectionListener(
-            loop, socket, Handshake.Service.ROOT, TRUST, LONG, (from, type, first) -> {});
+            loop, socket, Handshake.Service.ROOT, TRUST, Ranks.LONG, (from, type, first) -> {});
     loop.execute(listener::start);
     Connection patient = dial(port);
     Connection other = dial(port);
@@ -56,7 +57,7 @@ class HeartbeatMonitorTest {
           beats.heard(patient, FOREVER);
           beats.heard(other, Duration.ofMillis(300));
         });
-    assertEquals(other, silent.poll(60, TimeUnit.SECONDS));
+    assertEquals(other, Ranks.next(silent));
     loop.execute(
         () -> {
           beats.close();
@@ -72,8 +73,8 @@ class HeartbeatMonitorTest {
         List.of(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
     ConnectionDialer dialer =
         new ConnectionDialer(loop, to, Handshake.Service.ROOT, TRUST, 1, new Caller());
-    loop.execute(() -> dialer.start(LONG));
-    Connection connection = reached.poll(60, TimeUnit.SECONDS);
+    loop.execute(() -> dialer.start(Ranks.LONG));
+    Connection connection = Ranks.next(reached);
     assertNotNull(connection);
     return connection;
   }
