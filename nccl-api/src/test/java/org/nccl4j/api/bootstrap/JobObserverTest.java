@@ -157,9 +157,10 @@ class JobObserverTest {
       long start;
       do { // on a busy machine a root's answer may come after the limit of a report
         start = System.nanoTime();
-        report = JobReport.askRoots(roots.ids(), Ranks.LOOPBACK);
+        report = reportOrNull(roots.ids());
         reports++;
-      } while (reports < 10 && !report.unreached().isEmpty());
+      } while (reports < 10 && (report == null || !report.unreached().isEmpty()));
+      assertNotNull(report, "no root gives an answer in time");
       System.out.printf(
           "%d ranks, 4 roots, 4 silent: %.3f s%n", n, (System.nanoTime() - start) / 1e9);
       String json = JobJson.of(report);
