@@ -15,6 +15,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 class LinkWatchTest {
   private final BlockingQueue<String> seen = new LinkedBlockingQueue<>();
 
+  private String next() throws InterruptedException {
+    return seen.poll(300, TimeUnit.SECONDS);
+  }
+
   /** Always under way, so that it is looked at again and again. */
   private final class Link implements LinkWatch.Watched {
     private final String name;
@@ -50,10 +54,10 @@ class LinkWatchTest {
     LinkWatch watch = new LinkWatch("nccl4j-test", Duration.ofSeconds(1), Duration.ZERO, () -> {});
     try {
       watch.add(new Link("bad", () -> fail("bad", ofTheProcess)));
-      assertEquals("bad failed", seen.poll(60, TimeUnit.SECONDS));
+      assertEquals("bad failed", next());
       watch.add(new Link("good", () -> {}));
       for (int looks = 0; looks < 3; looks++) {
-        assertEquals("good", seen.poll(60, TimeUnit.SECONDS));
+        assertEquals("good", next());
       }
     } finally {
       watch.close();
@@ -84,7 +88,7 @@ class LinkWatchTest {
       watch.add(new Link("good", () -> {}));
       int ports = 0;
       while (ports < 2) {
-        String next = seen.poll(60, TimeUnit.SECONDS);
+        String next = next();
         assertNotNull(next);
         ports += next.equals("port") ? 1 : 0;
       }

@@ -17,7 +17,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -135,7 +134,7 @@ class ControlDialerTest {
   }
 
   private static void until(Condition so) throws IOException {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    long end = System.nanoTime() + IbLink.DEADLINE_NANOS;
     while (!so.holds()) {
       assertTrue(System.nanoTime() - end < 0, "waited too long");
       Thread.onSpinWait();

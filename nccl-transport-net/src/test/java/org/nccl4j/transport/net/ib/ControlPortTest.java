@@ -1,7 +1,5 @@
 package org.nccl4j.transport.net.ib;
 
-import static org.junit.jupiter.api.Assertions.assertTrue;
-
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.Net;
@@ -23,7 +21,7 @@ class ControlPortTest extends WithRoce {
         int port;
         try (NetListener listener = to.listen(0)) {
           port = IbHandle.decode(listener.handle()).port();
-          assertTrue(OwnPorts.isOpen(port));
+          awaitOpen(true, port);
           NetSender sender = from.connect(0, listener.handle());
           IbLink.await(
               () -> {

@@ -199,7 +199,8 @@ class IbMemoryTest extends WithRoce {
           fake.fake_fail_once("ibv_reg_mr", 12);
           first = cache.register(OWNER, PAGE, PAGE);
         }
-        assertEquals(first.localKey(), second.get(60, TimeUnit.SECONDS).localKey());
+        assertEquals(
+            first.localKey(), second.get(IbLink.DEADLINE_NANOS, TimeUnit.NANOSECONDS).localKey());
         assertEquals(1, cache.size());
         first.close();
         second.get().close();
