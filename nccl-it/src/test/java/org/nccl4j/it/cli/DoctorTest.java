@@ -99,7 +99,7 @@ final class DoctorTest {
     }
     List<String> lines = out.toString().lines().toList();
     assertTrue(lines.contains("SETTING  NCCL4J_TIMEOUT=77s  (system property)"), out::toString);
-    String unset = "SETTING  NCCL4J_INIT_TIMEOUT=1m";
+    String unset = "SETTING  NCCL4J_NET_FAILOVER_TIMEOUT=10s";
     assertFalse(lines.contains(unset), out::toString);
     Main.run(new PrintWriter(out), new PrintWriter(err), "doctor", "--all");
     assertTrue(out.toString().lines().anyMatch(unset::equals), out::toString);
