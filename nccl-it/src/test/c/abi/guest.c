@@ -94,7 +94,7 @@ static void* first_call(void* unused) {
 
 static void refused_soon(void) {
   ncclUniqueId id;
-  alarm(60);
+  alarm(250);
   REFUSED(ncclSystemError, "forked", ncclGetUniqueId(&id));
 }
 
@@ -110,7 +110,7 @@ static void fork_during(void) {
 
 // The child ends as other processes do.
 static void refused_to_the_end(void) {
-  alarm(60);
+  alarm(250);
   refused();
   exit(0);
 }
