@@ -7,14 +7,13 @@ import java.util.concurrent.locks.LockSupport;
 
 /** Objects that nothing keeps. */
 final class Collected {
-  private static final long MOST_NANOS = 60_000_000_000L;
   private static final long PAUSE_NANOS = 20_000_000;
 
   private Collected() {}
 
   /** Waits until an object is collected. */
   static void await(WeakReference<?> object) {
-    long end = System.nanoTime() + MOST_NANOS;
+    long end = System.nanoTime() + Ranks.PATIENCE_NANOS;
     while (object.get() != null) {
       if (System.nanoTime() > end) {
         fail("something still keeps " + object.get());

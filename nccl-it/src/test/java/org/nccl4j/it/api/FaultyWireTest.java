@@ -145,7 +145,7 @@ class FaultyWireTest {
       ranks.communicators.forEach(c -> c.abort());
       ranks.close();
     }
-    long end = System.nanoTime() + 60_000_000_000L;
+    long end = System.nanoTime() + Ranks.PATIENCE_NANOS;
     while ((openFiles() > before || !carriers().isEmpty()) && System.nanoTime() < end) {
       Thread.onSpinWait();
     }

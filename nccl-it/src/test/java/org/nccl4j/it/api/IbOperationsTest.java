@@ -104,7 +104,7 @@ class IbOperationsTest {
   }
 
   private static void await(BooleanSupplier done) {
-    long end = System.nanoTime() + 60_000_000_000L;
+    long end = System.nanoTime() + Ranks.PATIENCE_NANOS;
     while (!done.getAsBoolean()) {
       assertTrue(System.nanoTime() < end, "the memory is still registered");
       Thread.onSpinWait();

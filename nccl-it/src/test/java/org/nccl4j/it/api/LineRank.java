@@ -92,7 +92,7 @@ public final class LineRank implements AutoCloseable {
   /** Checks that it has no more than after its first round, soon. */
   public void assertNothingIsLeft(String round) throws InterruptedException {
     Footprint after;
-    long end = System.nanoTime() + 60_000_000_000L;
+    long end = System.nanoTime() + Ranks.PATIENCE_NANOS;
     do {
       after = footprint(round);
     } while (!after.isWithin(before) && System.nanoTime() - end < 0);

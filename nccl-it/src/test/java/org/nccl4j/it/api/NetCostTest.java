@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -81,7 +80,7 @@ class NetCostTest {
       List<Thread> workers = workers();
       assertFalse(workers.isEmpty());
       // A thread says that it is parked a little before it sleeps.
-      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+      long end = System.nanoTime() + Ranks.PATIENCE_NANOS;
       long taken = -1;
       while ((taken != 0 || !allParked(workers)) && System.nanoTime() < end) {
         taken = cpuNanosOfLooks(workers);

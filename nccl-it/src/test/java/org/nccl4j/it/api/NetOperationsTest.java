@@ -88,7 +88,7 @@ class NetOperationsTest {
           });
     }
     // A thread that was told to end does so in its own time.
-    long end = System.nanoTime() + 60_000_000_000L;
+    long end = System.nanoTime() + Ranks.PATIENCE_NANOS;
     Set<Thread> left = threads();
     left.removeAll(before);
     while (left.stream().anyMatch(Thread::isAlive) && System.nanoTime() - end < 0) {

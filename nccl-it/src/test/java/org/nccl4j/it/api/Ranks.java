@@ -26,6 +26,9 @@ import org.nccl4j.device.DeviceStream;
 
 /** A communicator of some ranks of this process, each with a stream and a thread. */
 final class Ranks implements AutoCloseable {
+  /** Of a wait of a test: a machine may stand still for more than a minute. */
+  static final long PATIENCE_NANOS = 300_000_000_000L;
+
   private static final Executor THREADS = task -> new Thread(task).start();
 
   /** A rank's work on its thread. */

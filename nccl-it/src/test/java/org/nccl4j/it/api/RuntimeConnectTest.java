@@ -97,7 +97,7 @@ class RuntimeConnectTest {
 
   /** Waits until there are at most so many sockets: those of ended calls are closed later. */
   static void awaitAtMost(long most, String why) throws Exception {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long end = System.nanoTime() + Ranks.PATIENCE_NANOS;
     while (sockets() > most && System.nanoTime() - end < 0) {
       Thread.sleep(1);
     }

@@ -12,7 +12,7 @@ import java.util.stream.Stream;
 
 /** Threads, classes and native libraries that outlive {@link ChildFirstLoader}s. */
 final class Leftovers {
-  private static final long MOST_NANOS = 60_000_000_000L;
+  private static final long MOST_NANOS = 300_000_000_000L;
   private static final long PAUSE_NANOS = 20_000_000;
 
   private Leftovers() {}

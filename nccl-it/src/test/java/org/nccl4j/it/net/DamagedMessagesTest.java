@@ -3,6 +3,7 @@ package org.nccl4j.it.net;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.nccl4j.it.net.WiredRanks.until;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -10,8 +11,6 @@ import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
-import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -122,14 +121,6 @@ class DamagedMessagesTest {
       wire.close();
       out.close();
       in.close();
-    }
-  }
-
-  private static void until(BooleanSupplier so) {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
-    while (!so.getAsBoolean()) {
-      assertTrue(System.nanoTime() - end < 0, "waited too long");
-      Thread.yield();
     }
   }
 

@@ -106,7 +106,7 @@ class NetFaultTest {
       int filled = 0;
       int taken = 0;
       int longer = enough < STEPS ? 10_000 : 0;
-      long end = System.nanoTime() + 40_000_000_000L;
+      long end = System.nanoTime() + WiredRanks.PATIENCE_NANOS;
       while (taken < STEPS && System.nanoTime() - end < 0) {
         if (taken >= enough && longer-- == 0) {
           break;

@@ -78,7 +78,7 @@ class PxnTest {
     }
 
     String next() throws InterruptedException {
-      String said = says.poll(120, TimeUnit.SECONDS);
+      String said = says.poll(WiredRanks.PATIENCE_NANOS, TimeUnit.NANOSECONDS);
       assertTrue(said != null, "a process says nothing");
       return said;
     }
@@ -155,7 +155,7 @@ class PxnTest {
         assertEquals("done", worker.next());
       }
     }
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long end = System.nanoTime() + WiredRanks.PATIENCE_NANOS;
     for (Worker worker : workers) {
       while (!worker.ask("threads").equals("0")) {
         assertTrue(System.nanoTime() - end < 0, "a relay goes on after all have closed");
@@ -280,7 +280,7 @@ class PxnTest {
   }
 
   private void await(String what, String expected) throws Exception {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long end = System.nanoTime() + WiredRanks.PATIENCE_NANOS;
     String said;
     do {
       said = workers.get(0).ask(what);
@@ -347,7 +347,7 @@ class PxnTest {
   }
 
   private static void awaitBytes(Worker worker) throws Exception {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long end = System.nanoTime() + WiredRanks.PATIENCE_NANOS;
     long bytes = 0;
     while (bytes == 0) {
       assertTrue(System.nanoTime() - end < 0, "nothing is sent");
@@ -372,7 +372,7 @@ class PxnTest {
     for (String close : List.of("close 1", "close 2")) {
       assertEquals("done", workers.get(0).ask(close));
     }
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long end = System.nanoTime() + WiredRanks.PATIENCE_NANOS;
     while (!workers.get(0).ask("threads").equals("0")) {
       assertTrue(System.nanoTime() - end < 0, "rank 1 waits for a dead rank");
     }

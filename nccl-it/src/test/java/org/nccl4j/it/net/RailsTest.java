@@ -1,12 +1,10 @@
 package org.nccl4j.it.net;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.nccl4j.it.net.WiredRanks.until;
 
 import java.nio.ByteBuffer;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Devices;
@@ -81,14 +79,6 @@ class RailsTest {
       for (int at = 0; at < BYTES; at++) {
         assertEquals(7, got.get(at), "byte " + at);
       }
-    }
-  }
-
-  private static void until(BooleanSupplier so) {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
-    while (!so.getAsBoolean()) {
-      assertTrue(System.nanoTime() - end < 0, "waited too long");
-      Thread.onSpinWait();
     }
   }
 }

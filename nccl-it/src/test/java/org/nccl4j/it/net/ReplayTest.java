@@ -53,7 +53,7 @@ class ReplayTest {
   }
 
   private static void until(String what, BooleanSupplier so) {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long end = System.nanoTime() + WiredRanks.PATIENCE_NANOS;
     while (!so.getAsBoolean()) {
       assertTrue(System.nanoTime() - end < 0, "waited too long for " + what);
       Thread.onSpinWait();

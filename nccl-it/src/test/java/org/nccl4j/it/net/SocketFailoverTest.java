@@ -274,7 +274,7 @@ class SocketFailoverTest {
   @Test
   void aPeerThatIsGoneIsAnErrorAtOnce() throws Exception {
     Random random = new Random(1);
-    try (Wired wired = new Wired(settings(0, false, "60s"), false, 1000, random, true)) {
+    try (Wired wired = new Wired(settings(0, false, "300s"), false, 1000, random, true)) {
       until(() -> wired.flows[0].step() | wired.flows[0].received > 20);
       wired.ranks.far.close();
       wired.wire.close();
@@ -283,7 +283,7 @@ class SocketFailoverTest {
           assertThrows(RemoteException.class, () -> until(() -> wired.flows[0].step()));
       assertEquals(ErrorId.CONNECTION, error.id());
       assertTrue(error.problem().contains("Connection refused"), error.problem());
-      assertTrue(System.nanoTime() - begin < TimeUnit.SECONDS.toNanos(50), "the bound has passed");
+      assertTrue(System.nanoTime() - begin < TimeUnit.SECONDS.toNanos(250), "the bound has passed");
     }
   }
 

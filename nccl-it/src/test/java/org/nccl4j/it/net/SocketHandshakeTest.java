@@ -18,7 +18,6 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -96,7 +95,7 @@ class SocketHandshakeTest {
   private static void connect(Net from, NetListener listener) {
     NetSender sender = from.connect(0, listener.handle());
     NetReceiver receiver = null;
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    long end = System.nanoTime() + WiredRanks.PATIENCE_NANOS;
     while (receiver == null && System.nanoTime() - end < 0) {
       sender.isConnected();
       receiver = listener.accept();

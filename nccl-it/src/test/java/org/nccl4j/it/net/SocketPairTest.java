@@ -4,11 +4,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.nccl4j.it.net.WiredRanks.until;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Map;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Devices;
@@ -62,12 +62,6 @@ class SocketPairTest {
     public void close() {
       net.close();
       memory.close();
-    }
-  }
-
-  private static void until(BooleanSupplier so) {
-    while (!so.getAsBoolean()) {
-      Thread.yield();
     }
   }
 

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.nccl4j.it.net.WiredRanks.until;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -14,9 +15,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -45,14 +43,6 @@ class SocketTlsTest {
 
   private static Net open(int rank, Map<String, String> settings) {
     return new SocketNetProvider().open(LoopbackContext.of(rank, settings));
-  }
-
-  private static void until(BooleanSupplier so) {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
-    while (!so.getAsBoolean()) {
-      assertTrue(System.nanoTime() - end < 0, "waited too long");
-      LockSupport.parkNanos(50_000);
-    }
   }
 
   /** A message through a wire; throws the receiver's error if both ends have one. */

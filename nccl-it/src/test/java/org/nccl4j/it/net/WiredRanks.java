@@ -7,7 +7,6 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetListener;
@@ -20,6 +19,9 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
  * wire.
  */
 final class WiredRanks<W extends RelayWire> implements AutoCloseable {
+  /** Of all waits of these tests: a machine may stand still for more than a minute. */
+  static final long PATIENCE_NANOS = 300_000_000_000L;
+
   /** Opens the wire before the port of a rank. */
   interface Opening<W> {
     W open(InetSocketAddress target) throws IOException;
@@ -76,7 +78,7 @@ final class WiredRanks<W extends RelayWire> implements AutoCloseable {
 
   /** Takes steps until they say so. */
   static void until(BooleanSupplier so) {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(100);
+    long end = System.nanoTime() + PATIENCE_NANOS;
     while (!so.getAsBoolean()) {
       assertTrue(System.nanoTime() - end < 0, "waited too long");
       Thread.yield();

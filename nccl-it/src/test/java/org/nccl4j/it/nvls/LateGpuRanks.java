@@ -33,7 +33,7 @@ import org.nccl4j.device.support.Patience;
 final class LateGpuRanks {
   private static final int COUNT = 1000;
   private static final int SPLIT = 4;
-  private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
   private static final long SETTLING_NANOS = 50_000_000;
 
   private LateGpuRanks() {}

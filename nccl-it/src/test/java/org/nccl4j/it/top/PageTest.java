@@ -203,7 +203,7 @@ class PageTest {
     WorkingRanks ranks = new WorkingRanks("seen");
     try {
       command.start();
-      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(300);
       while (!said.toString().contains("\n") && System.nanoTime() < end) {
         Thread.onSpinWait();
       }
