@@ -220,7 +220,7 @@ class ClosingTest {
                 }
               });
       caller.start();
-      while (caller.isAlive() && caller.getState() != Thread.State.TIMED_WAITING) {
+      while (caller.isAlive() && !Ranks.isInExchange(caller)) {
         Thread.onSpinWait();
       }
       if (aborts) {

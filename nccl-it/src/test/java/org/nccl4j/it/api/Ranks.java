@@ -172,4 +172,13 @@ final class Ranks implements AutoCloseable {
     streams.forEach(DeviceStream::close);
     communicators.forEach(Communicator::close);
   }
+
+  /** True if a thread waits for what other ranks say. */
+  static boolean isInExchange(Thread thread) {
+    return List.of(thread.getStackTrace()).stream()
+        .anyMatch(
+            frame ->
+                frame.getClassName().startsWith("org.nccl4j.api.bootstrap.")
+                    && frame.getMethodName().equals("exchange"));
+  }
 }

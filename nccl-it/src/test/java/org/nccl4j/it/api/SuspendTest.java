@@ -247,7 +247,7 @@ class SuspendTest {
           new FutureTask<>(() -> assertThrows(NcclException.class, one::suspend));
       Thread thread = new Thread(suspension);
       thread.start();
-      while (thread.isAlive() && thread.getState() != Thread.State.TIMED_WAITING) {
+      while (thread.isAlive() && !Ranks.isInExchange(thread)) {
         Thread.onSpinWait();
       }
       one.close(Duration.ofMillis(1));
