@@ -120,6 +120,16 @@ class JobHttpTest {
     assertTrue(metrics.contains(ofRank), metrics);
   }
 
+  /** The port closes a moment after the communicator. */
+  private static void assertEnds(String address) throws IOException {
+    int port = URI.create(address).getPort();
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    while (OwnPorts.listening().contains(port) && System.nanoTime() < end) {
+      Thread.onSpinWait();
+    }
+    assertFalse(OwnPorts.listening().contains(port));
+  }
+
   /** Rank 0 asks the root, over which the ranks have met. */
   @Test
   void ranksOfSeveralHosts() throws Exception {
@@ -127,7 +137,7 @@ class JobHttpTest {
       assertEquals(1, addresses.size(), addresses.toString());
       check(ranks, addresses.peek(), 3);
     }
-    assertFalse(OwnPorts.listening().contains(URI.create(addresses.peek()).getPort()));
+    assertEnds(addresses.peek());
   }
 
   @Test
@@ -136,7 +146,7 @@ class JobHttpTest {
       assertEquals(1, addresses.size(), addresses.toString());
       check(ranks, addresses.peek(), 2);
     }
-    assertFalse(OwnPorts.listening().contains(URI.create(addresses.peek()).getPort()));
+    assertEnds(addresses.peek());
   }
 
   /** All ranks learn of it, and nothing is left of the communicator. */
