@@ -20,6 +20,15 @@ final class FakeGpuRanks {
 
   private FakeGpuRanks() {}
 
+  /** Initialised after the creation, which its name ends in a log of initialisations. */
+  static final class Created {
+    private Created() {}
+
+    static void note() {
+      // The call has initialised the class.
+    }
+  }
+
   /** No arguments; settings come from the environment, what else to do from properties. */
   public static void main(String[] arguments) {
     List<Device> devices = List.copyOf(Devices.cuda().list());
@@ -29,7 +38,9 @@ final class FakeGpuRanks {
     List<Communicator> ranks = Communicator.initAll(devices);
     DataType type = DataType.valueOf(System.getProperty("nccl4j.type", "FLOAT32"));
     String table = ranks.get(0).explain(Operation.ALL_REDUCE, 1 << 20, type);
-    System.out.println(table.contains("NVLS") ? "with NVLS" : "without NVLS");
+    String nvls = table.contains("NVLS") ? "with NVLS" : "without NVLS";
+    Created.note();
+    System.out.println(nvls);
     System.out.println(table);
     System.out.println("transports " + ranks.get(0).transports());
     if (Boolean.getBoolean("nccl4j.ctas")) {

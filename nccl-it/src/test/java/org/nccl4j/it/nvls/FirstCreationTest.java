@@ -10,7 +10,6 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.Matcher;
@@ -43,6 +42,8 @@ class FirstCreationTest {
   /** A class that every creation loads, on any device. */
   private static final String SHARED = "org.nccl4j.api.launch.Launcher";
 
+  private static final String CREATED = "FakeGpuRanks$Created'";
+
   private static final String MEETING = "'org/nccl4j/api/bootstrap/TcpBootstrap'";
 
   /** As programs are by default; a {@link FakeGpuProcess} is not. */
@@ -58,10 +59,7 @@ class FirstCreationTest {
 
   @Test
   void noEventIsDescribedWhereNobodyRecords() throws Exception {
-    Map<String, String> settings = new HashMap<>(WARMED);
-    settings.put("JAVA_TOOL_OPTIONS", "-Xlog:class+load=info");
-    Ran ran = program.run(settings, FakeGpuRanks.class);
-    List<String> loaded = ran.output().lines().filter(l -> l.contains(" source: ")).toList();
+    List<String> loaded = logged("class+load", "", WARMED).log;
     assertTrue(holds(loaded, SHARED), "classes are listed");
     assertEquals(List.of(), of(loaded, "jdk.jfr.internal.MetadataRepository"));
   }
@@ -72,7 +70,7 @@ class FirstCreationTest {
    */
   @Test
   void nearlyAllClassesAreLoadedAhead() throws Exception {
-    Set<String> used = initialized(run(Map.of()));
+    Set<String> used = initialized(run("", Map.of()));
     assertTrue(used.contains(SHARED), "classes are listed");
     if ("write".equals(System.getProperty("nccl4j.classes"))) {
       Files.createDirectories(LIST.getParent());
@@ -94,38 +92,48 @@ class FirstCreationTest {
    */
   @Test
   void aRehearsalIsAllButTheGpus() throws Exception {
-    Ran without = run(Map.of());
-    Map<String, String> warmed = new HashMap<>(WARMED);
-    warmed.put("JAVA_OPTIONS", "-Dnccl4j.warmed=true");
-    Ran with = run(warmed);
+    Logged without = run("", Map.of());
+    Logged with = run("-Dnccl4j.warmed=true", WARMED);
     Set<String> before = initialized(without);
     Set<String> after = initialized(with);
     assertTrue(before.contains(SHARED), "classes are listed");
     assertFalse(after.contains(SHARED), "initialised when Communicator was");
     assertTrue(after.size() < before.size() / 2, () -> before.size() + " to " + after);
-    assertFalse(without.output().contains(MEETING), "ranks of one process meet in memory");
-    assertTrue(with.output().contains(MEETING), "those of several are warmed up too");
+    assertFalse(without.names(MEETING), "ranks of one process meet in memory");
+    assertTrue(with.names(MEETING), "those of several are warmed up too");
     for (String call : List.of("cuMemCreate", "cuMemMap", "cuStreamCreate")) {
-      assertTrue(without.count(call) > 0, call);
-      assertEquals(without.count(call), with.count(call), call);
+      assertTrue(without.ran.count(call) > 0, call);
+      assertEquals(without.ran.count(call), with.ran.count(call), call);
     }
   }
 
-  /** Runs the program, with its classes' initialisation among its output. */
-  private static Ran run(Map<String, String> settings) throws Exception {
+  /** A process and the lines of its log, which are not among its output: that would cut them. */
+  private record Logged(Ran ran, List<String> log) {
+    boolean names(String text) {
+      return log.stream().anyMatch(line -> line.contains(text));
+    }
+  }
+
+  /** Runs the program with all kernels, and logs its classes' initialisation. */
+  private static Logged run(String options, Map<String, String> settings) throws Exception {
     Map<String, String> all = new HashMap<>(settings);
-    String options = Objects.requireNonNullElse(all.remove("JAVA_OPTIONS"), "");
-    all.put("JAVA_TOOL_OPTIONS", "-Xlog:class+init=info " + options);
     all.put("NCCL4J_PRELOAD_KERNELS", "all");
-    return program.run(all, FakeGpuRanks.class);
+    return logged("class+init", options, all);
+  }
+
+  private static Logged logged(String tags, String options, Map<String, String> settings)
+      throws Exception {
+    Path log = Files.createTempFile(folder, "log", ".txt");
+    Map<String, String> all = new HashMap<>(settings);
+    all.put("JAVA_TOOL_OPTIONS", "-Xlog:%s=info:file=%s %s".formatted(tags, log, options));
+    return new Logged(program.run(all, FakeGpuRanks.class), Files.readAllLines(log));
   }
 
   /** The classes initialised between the first use of Communicator and the end of its creation. */
-  private static Set<String> initialized(Ran ran) {
-    return ran.output()
-        .lines()
+  private static Set<String> initialized(Logged logged) {
+    return logged.log.stream()
         .dropWhile(line -> !line.contains("'org/nccl4j/api/Communicator'"))
-        .takeWhile(line -> !line.endsWith(" NVLS"))
+        .takeWhile(line -> !line.contains(CREATED))
         .map(INITIALIZING::matcher)
         .filter(Matcher::find)
         .map(found -> found.group(1).replace('/', '.'))
