@@ -173,7 +173,7 @@ class FakeExpertsTest {
     long all = good.count(ALLOCATE);
     int alone = 0;
     // Other threads allocate too, so that the last ones have other numbers in each run.
-    for (long nth = all + 1; nth >= all - 6 && (nth >= all - 2 || alone == 0); nth--) {
+    for (long nth = all + 1; nth >= all - 8 && (nth >= all - 2 || alone == 0); nth--) {
       String fail = ALLOCATE + ":2:" + nth;
       Ran ran =
           program.run(
