@@ -19,7 +19,7 @@ final class Allocation {
   private static final int ROUNDS = 30;
 
   /** Of ranks in several processes. */
-  private static final int FEW_ROUNDS = 8;
+  private static final int FEW_ROUNDS = 20;
 
   /** A round on one rank's thread. */
   interface Round {

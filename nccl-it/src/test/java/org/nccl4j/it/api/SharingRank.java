@@ -68,7 +68,7 @@ public final class SharingRank {
         processes.add(new ProcessBuilder(command).inheritIO().start());
       }
       for (Process process : processes) {
-        assertTrue(process.waitFor(300, TimeUnit.SECONDS), "a rank does not end");
+        assertTrue(process.waitFor(500, TimeUnit.SECONDS), "a rank does not end");
         assertEquals(0, process.exitValue());
       }
     } finally {
@@ -101,7 +101,7 @@ public final class SharingRank {
     try (Communicator comm = create(ids.get(0));
         DeviceStream stream = comm.device().createStream()) {
       for (EveryCall.Kind kind : EveryCall.Kind.values()) {
-        measure(comm, stream, kind, LARGE, /* turns= */ 50);
+        measure(comm, stream, kind, LARGE, /* turns= */ 20);
         measure(comm, stream, kind, LARGEST, /* turns= */ 20);
       }
     }
