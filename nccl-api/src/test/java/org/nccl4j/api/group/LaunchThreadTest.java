@@ -112,7 +112,7 @@ class LaunchThreadTest {
     assertTrue(thread.give(() -> {}));
     assertNull(thread.await());
     thread.close();
-    runs.get().join(60_000);
+    runs.get().join(300_000);
     assertFalse(runs.get().isAlive());
     assertFalse(thread.give(() -> {}));
     thread.close();

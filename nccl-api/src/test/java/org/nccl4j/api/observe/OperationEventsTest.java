@@ -260,7 +260,7 @@ class OperationEventsTest {
 
   private static void awaitQuietly(CountDownLatch latch) {
     try {
-      assertTrue(latch.await(1, TimeUnit.MINUTES));
+      assertTrue(latch.await(5, TimeUnit.MINUTES));
     } catch (InterruptedException e) {
       throw new IllegalStateException(e);
     }

@@ -202,7 +202,7 @@ class NumaPlacementTest {
             });
     Thread thread = new Thread(policies);
     thread.start();
-    List<String> both = policies.get(60, TimeUnit.SECONDS);
+    List<String> both = policies.get(300, TimeUnit.SECONDS);
     assumeTrue(both.get(0).contains("prefer"), "mbind is refused");
     assertFalse(both.get(1).contains("prefer"), both.get(1));
   }

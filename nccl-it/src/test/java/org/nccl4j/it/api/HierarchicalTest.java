@@ -319,10 +319,12 @@ class HierarchicalTest {
       for (int rank = 0; rank < tasks.size(); rank++) {
         FutureTask<Void> task = tasks.get(rank);
         if (rank == 3) {
-          task.get(60, TimeUnit.SECONDS);
+          task.get(Ranks.PATIENCE_NANOS, TimeUnit.NANOSECONDS);
         } else {
           ExecutionException heard =
-              assertThrows(ExecutionException.class, () -> task.get(60, TimeUnit.SECONDS));
+              assertThrows(
+                  ExecutionException.class,
+                  () -> task.get(Ranks.PATIENCE_NANOS, TimeUnit.NANOSECONDS));
           assertTrue(heard.getCause() instanceof NcclException, heard.toString());
         }
       }

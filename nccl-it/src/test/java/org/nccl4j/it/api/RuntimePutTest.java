@@ -292,10 +292,12 @@ class RuntimePutTest {
       for (int rank = 0; rank < n; rank++) {
         FutureTask<Void> task = tasks.get(rank);
         if (rank == 4) {
-          task.get(60, TimeUnit.SECONDS);
+          task.get(Ranks.PATIENCE_NANOS, TimeUnit.NANOSECONDS);
         } else {
           ExecutionException e =
-              assertThrows(ExecutionException.class, () -> task.get(60, TimeUnit.SECONDS));
+              assertThrows(
+                  ExecutionException.class,
+                  () -> task.get(Ranks.PATIENCE_NANOS, TimeUnit.NANOSECONDS));
           assertTrue(e.getCause() instanceof NcclException, e::toString);
           assertTrue(e.getCause().getMessage().contains("rank 4"), e::toString);
         }
@@ -317,7 +319,9 @@ class RuntimePutTest {
           ranks.start((communicator, stream) -> communicator.registerWindow(memory));
       for (FutureTask<Void> task : tasks) {
         ExecutionException e =
-            assertThrows(ExecutionException.class, () -> task.get(60, TimeUnit.SECONDS));
+            assertThrows(
+                ExecutionException.class,
+                () -> task.get(Ranks.PATIENCE_NANOS, TimeUnit.NANOSECONDS));
         assertTrue(e.getCause().getMessage().contains("NCCL_RUNTIME_CONNECT"), e::toString);
       }
     }

@@ -74,7 +74,7 @@ class OutputFileTest {
     Thread thread = new Thread(check);
     thread.setDaemon(true);
     thread.start();
-    check.get(2, TimeUnit.MINUTES);
+    check.get(5, TimeUnit.MINUTES);
   }
 
   private Path pipe() throws Exception {
@@ -91,6 +91,6 @@ class OutputFileTest {
     thread.setDaemon(true);
     thread.start();
     OutputFile.replace(pipe, NEW);
-    assertEquals(NEW, reader.get(1, TimeUnit.MINUTES));
+    assertEquals(NEW, reader.get(5, TimeUnit.MINUTES));
   }
 }
