@@ -119,7 +119,9 @@ public enum ErrorId {
   /** An algorithm that is not available. */
   ALGORITHM(
       Code.INVALID_ARGUMENT,
-      "The requested algorithm is not available for the operation, the device or the communicator",
+      "The kernels of a GPU or of NVLS cannot run an operation by the algorithm that was chosen for"
+          + " it. Where NCCL_ALGO and NCCL_PROTO name nothing that an operation can use, it runs"
+          + " nevertheless, by the cheapest, and the log has a warning",
       "unset NCCL_ALGO, or choose an algorithm that the message names"),
   /** An invalid layout of connections. */
   LAYOUT(

@@ -540,6 +540,7 @@ public final class Planner {
     DataType type = CallShape.type(shape);
     long bytes = wholeBytes(shape, count);
     AlgorithmChoice choice = settled(() -> selector.choose(operation, bytes, type, op, among));
+    selector.tellIfExcluded(operation, choice);
     CollectiveWork work = work(shape, count, op, choice);
     algorithms.put(shape, count, choice.algorithm());
     tell(

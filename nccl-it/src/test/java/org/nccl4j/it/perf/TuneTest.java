@@ -15,6 +15,10 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Filter;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -55,9 +59,25 @@ class TuneTest {
   @Test
   void everyWayIsMeasuredAndTheTableIsUsed() throws Exception {
     Path file = folder.resolve("host.costs");
-    int status =
-        run("tune", file.toString(), "--device", "host", "-t", "2", "-b", "256", "-e", "4K");
-    assertEquals(0, status, err.toString());
+    List<String> warnings = new CopyOnWriteArrayList<>();
+    Filter keep =
+        line -> {
+          if (line.getLevel().intValue() >= Level.WARNING.intValue()) {
+            warnings.add(line.getMessage());
+          }
+          return true;
+        };
+    Logger logger = Logger.getLogger("org.nccl4j.TUNING");
+    Filter before = logger.getFilter();
+    logger.setFilter(keep);
+    try {
+      int status =
+          run("tune", file.toString(), "--device", "host", "-t", "2", "-b", "256", "-e", "4K");
+      assertEquals(0, status, err.toString());
+    } finally {
+      logger.setFilter(before);
+    }
+    assertEquals(List.of(), warnings, "the user has set no algorithm");
     List<String> lines = Files.readAllLines(file);
     assertTrue(lines.contains("device host"), lines.toString());
     for (String way :

@@ -139,10 +139,17 @@ public final class AlgorithmSelector {
     if (!operation.isCollective()) {
       return chooseExchange(operation, bytes, type);
     }
-    AlgorithmChoice best = choose(operation, bytes, type, op, algorithm -> true);
+    return choose(operation, bytes, type, op, algorithm -> true);
+  }
+
+  /**
+   * Logs a warning if the settings do not allow the choice for an operation that will run, once for
+   * each operation and value of the settings.
+   */
+  public void tellIfExcluded(Operation operation, AlgorithmChoice choice) {
     // Where there is one algorithm alone, a list is meant for other operations; why there is no
     // NVLS is told where it is made.
-    if (!isAllowed(operation, best)
+    if (!isAllowed(operation, choice)
         && costs.overConnections(operation).size() > 1
         && !filter.demandsNvls()
         && TOLD.add(new Excluded(operation, filter.toString()))) {
@@ -153,10 +160,9 @@ public final class AlgorithmSelector {
               + " (NCCL_ALGO=tree;{0}:ring)",
           operation.key(),
           filter,
-          best.algorithm().label(),
-          best.protocol().label());
+          choice.algorithm().label(),
+          choice.protocol().label());
     }
-    return best;
   }
 
   /**
