@@ -1,12 +1,18 @@
 package org.nccl4j.it.api;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.text.MessageFormat;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -17,6 +23,10 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Operation;
 
 /** Ranks whose settings would have them choose different ways are told so, and do not start. */
 @Timeout(600)
@@ -32,8 +42,8 @@ class ChoosingSettingsTest {
 
   @ParameterizedTest
   @CsvSource({
-    "NCCL_ALGO, Ring, ring",
-    "NCCL_PROTO, ^LL, ^ll",
+    "NCCL_ALGO, Ring, Ring",
+    "NCCL_PROTO, ^LL, ^LL",
     "NCCL4J_DETERMINISM, SIZE_INVARIANT, SIZE_INVARIANT"
   })
   void allRanksNameTheSettingAndBothValues(String name, String value, String shown) {
@@ -81,5 +91,47 @@ class ChoosingSettingsTest {
     CommunicatorConfig plain = CommunicatorConfig.defaults();
     make(plain.with("NCCL_ALGO", "Ring,Tree"), plain.with("NCCL_ALGO", "ring, tree"))
         .forEach(rank -> rank.join().close());
+  }
+
+  /** Ranks that ask for nothing are told nothing; a call tells it once, whatever its size. */
+  @Test
+  void aCallTellsThatTheSettingsLeaveNoAlgorithmForIt() throws Exception {
+    String value = "PAT,Rails"; // which no other test has
+    List<String> lines = new CopyOnWriteArrayList<>();
+    Handler handler =
+        new Handler() {
+          @Override
+          public void publish(LogRecord line) {
+            String text = MessageFormat.format(line.getMessage(), line.getParameters());
+            if (text.contains("NCCL_ALGO=" + value)) {
+              lines.add(text);
+            }
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Logger logger = Logger.getLogger("org.nccl4j.TUNING");
+    logger.addHandler(handler);
+    try (Ranks ranks = new Ranks(2, CommunicatorConfig.defaults().with("NCCL_ALGO", value))) {
+      ranks.communicators.get(0).chosenAlgorithm(Operation.ALL_REDUCE, 8, DataType.FLOAT32);
+      assertEquals(List.of(), lines);
+      for (int count : List.of(8, 16)) {
+        ranks.run(
+            (comm, stream) -> {
+              try (DeviceMemory data = Ranks.floats(count, i -> 1)) {
+                comm.allReduce(data, data, count, DataType.FLOAT32, RedOp.SUM, stream);
+                stream.synchronize();
+              }
+            });
+      }
+    } finally {
+      logger.removeHandler(handler);
+    }
+    assertEquals(1, lines.size(), lines.toString());
+    assertTrue(lines.get(0).contains("allows does all_reduce here; it uses "), lines.get(0));
   }
 }

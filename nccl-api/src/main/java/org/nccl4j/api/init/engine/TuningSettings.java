@@ -2,11 +2,15 @@ package org.nccl4j.api.init.engine;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.GpuSettings;
@@ -17,6 +21,8 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.support.Patience;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.TopoSettings;
 
 /**
@@ -130,11 +136,26 @@ public record TuningSettings(Map<String, String> values) {
           if (theirs != null && !theirs.equals(value)) {
             throw new InvalidUsageException(
                 ErrorId.SETTINGS_DIFFER,
-                "ranks %d and %d have different values of %s, '%s' and '%s', and would wait for each other"
-                    .formatted(rank, other, name, value, theirs),
+                "ranks %d and %d have different values of %s, %s and %s, and would wait for each other"
+                    .formatted(rank, other, name, shown(value), shown(theirs)),
                 "give all ranks the same value, or none");
           }
         });
+  }
+
+  /** A value for people; a name of an algorithm or a protocol as NCCL writes it. */
+  private static String shown(String value) {
+    if (value.isEmpty()) {
+      return "unset";
+    }
+    Map<String, String> labels = new HashMap<>();
+    Stream.concat(Algorithm.accepted().stream(), Stream.of(Protocol.values()).map(Protocol::label))
+        .forEach(label -> labels.put(label.toLowerCase(Locale.ROOT), label));
+    String text =
+        Pattern.compile("[a-z0-9]+")
+            .matcher(value)
+            .replaceAll(word -> labels.getOrDefault(word.group(), word.group()));
+    return "'" + text + "'";
   }
 
   private static Set<String> limits() {
