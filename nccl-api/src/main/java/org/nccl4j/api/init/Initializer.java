@@ -294,7 +294,12 @@ public final class Initializer {
     List<PeerInfo> peers = ranks.peers();
     TransportRoutes choice =
         new TransportRoutes(
-            bootstrap.rank(), peers, transports, plugins.nets().asked(), request.logLevel("INIT"));
+            bootstrap.rank(),
+            peers,
+            transports,
+            plugins.nets().asked(),
+            request.settings().get(Settings.NCCL4J_TRANSPORTS),
+            request.logLevel("INIT"));
     VerifiedConnections verified = verified(choice, ranks);
     List<ProxyHandler> handlers = verified.links().proxyHandlers();
     Probing probing = probing(plugins, ranks, verified);

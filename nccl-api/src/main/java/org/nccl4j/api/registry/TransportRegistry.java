@@ -187,6 +187,13 @@ public final class TransportRegistry {
         return all;
       }
       List<P> chosen = new ArrayList<>();
+      if (wanted.replace(",", "").isBlank()) {
+        throw new InvalidArgumentException(
+            ErrorId.SETTING,
+            "%s=%s has no name of a %s".formatted(setting.name(), wanted, what),
+            "name one or more of %s, or unset it for all"
+                .formatted(String.join(", ", all.stream().map(name).toList())));
+      }
       for (String each : wanted.split(",")) {
         chosen.add(find(all, each.trim(), wanted));
       }

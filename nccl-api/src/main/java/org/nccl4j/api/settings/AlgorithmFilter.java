@@ -3,6 +3,7 @@ package org.nccl4j.api.settings;
 import java.util.List;
 import java.util.function.Function;
 import java.util.stream.Stream;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -35,7 +36,7 @@ public final class AlgorithmFilter {
    * @throws InvalidArgumentException for a name that does not exist
    */
   public static AlgorithmFilter of(SettingValues settings) {
-    return of(settings.get(Settings.NCCL_ALGO), settings.get(Settings.NCCL_PROTO));
+    return of(settings, settings.get(Settings.NCCL_ALGO), settings.get(Settings.NCCL_PROTO));
   }
 
   /**
@@ -46,32 +47,56 @@ public final class AlgorithmFilter {
    * @throws InvalidArgumentException for a name that does not exist
    */
   public static AlgorithmFilter parse(String algo, String proto) {
-    return of(NameLists.parse(algo), NameLists.parse(proto));
+    return of(null, NameLists.parse(algo), NameLists.parse(proto));
   }
 
-  private static AlgorithmFilter of(NameLists algo, NameLists proto) {
+  /**
+   * The filter of two values.
+   *
+   * @param settings where they come from; null if that is unknown
+   */
+  private static AlgorithmFilter of(SettingValues settings, NameLists algo, NameLists proto) {
     if (algo.isEmpty() && proto.isEmpty()) {
       return ALL;
     }
     List<String> protocols = Stream.of(Protocol.values()).map(Protocol::label).toList();
-    check(Settings.NCCL_ALGO.name(), algo, Algorithm.accepted());
-    check(Settings.NCCL_PROTO.name(), proto, protocols);
+    check(settings, Settings.NCCL_ALGO, algo, Algorithm.accepted(), Algorithm.names());
+    check(settings, Settings.NCCL_PROTO, proto, protocols, protocols);
     return new AlgorithmFilter(algo, proto);
   }
 
-  private static void check(String setting, NameLists value, List<String> names) {
-    refuse(setting, value, value.unknownNames(names), names);
-    List<String> operations = Operation.scopes();
-    refuse(setting, value, value.unknownOperations(operations), operations);
+  /**
+   * Checks the names in a value.
+   *
+   * @param accepted the names that it may have
+   * @param offered those that have an effect
+   */
+  private static void check(
+      SettingValues settings,
+      Setting<?> setting,
+      NameLists value,
+      List<String> accepted,
+      List<String> offered) {
+    refuse(settings, setting, value, value.unknownNames(accepted), offered);
+    refuse(
+        settings, setting, value, value.unknownOperations(Operation.scopes()), Operation.scopes());
   }
 
   private static void refuse(
-      String setting, NameLists value, List<String> unknown, List<String> known) {
+      SettingValues settings,
+      Setting<?> setting,
+      NameLists value,
+      List<String> unknown,
+      List<String> known) {
     if (!unknown.isEmpty()) {
       throw new InvalidArgumentException(
           ErrorId.NAME,
-          "%s=%s names '%s', which does not exist"
-              .formatted(setting, value.given(), unknown.get(0)),
+          "%s=%s%s names '%s', which does not exist"
+              .formatted(
+                  setting.name(),
+                  value.given(),
+                  settings instanceof Settings all ? all.origin(setting) : "",
+                  unknown.get(0)),
           "use one or more of " + String.join(", ", known));
     }
   }

@@ -153,7 +153,7 @@ public final class Environment {
         if (line.indexOf('\0') >= 0) {
           throw new FileSystemException(file.toString(), null, "it is not a text file");
         } else if (isName(name)) {
-          found.put(name, line.substring(equals + 1).strip());
+          found.put(name, unquoted(line.substring(equals + 1).strip()));
         } else if (!line.isEmpty() && line.charAt(0) != '#') {
           ignored++;
           firstIgnored = firstIgnored == 0 ? number : firstIgnored;
@@ -177,6 +177,15 @@ public final class Environment {
               .formatted(
                   firstIgnored, file, ignored == 1 ? "" : ", and %d more".formatted(ignored - 1)));
     }
+  }
+
+  /** A value without the quotes that a shell would remove. */
+  private static String unquoted(String value) {
+    int last = value.length() - 1;
+    char first = last > 0 ? value.charAt(0) : ' ';
+    return (first == '"' || first == '\'') && value.charAt(last) == first
+        ? value.substring(1, last)
+        : value;
   }
 
   /** A loop, since a process's first call would wait for regular expressions. */

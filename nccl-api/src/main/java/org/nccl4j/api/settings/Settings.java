@@ -198,14 +198,14 @@ public final class Settings implements SettingValues {
           "NCCL4J_TRANSPORTS",
           "",
           "names of transports, best first, such as P2P,SHM",
-          "The transports to use; if unset all, by priority and name.");
+          "The transports to use; if unset or empty all, by priority and name.");
 
   public static final Setting<String> NCCL_NET =
       Setting.text(
           "NCCL_NET",
           "",
           "names of networks, best first, such as Socket",
-          "The networks of the NET transport; if unset all, by priority and name.");
+          "The networks of the NET transport; if unset or empty all, by priority and name.");
 
   public static final Setting<String> NCCL_NET_PLUGIN =
       Setting.text(
@@ -518,6 +518,11 @@ public final class Settings implements SettingValues {
       find(setting).ifPresent(value -> values.put(setting.name(), value));
     }
     return TopoSettings.of(values);
+  }
+
+  /** The source of a setting's value for messages, such as " (environment)"; empty if unset. */
+  String origin(Setting<?> setting) {
+    return environment.find(setting.name()).map(set -> " (" + set.origin() + ")").orElse("");
   }
 
   /** True if the user set it, anywhere. */

@@ -94,6 +94,19 @@ class SettingsTest {
   }
 
   @Test
+  void quotesAroundAValueInAFileAreRemoved() throws IOException {
+    Path user =
+        file("user", "NCCL_P2P_DISABLE=\"1\"\nNCCL_NET='IB'\nNCCL_HOSTID=\"a\nNCCL_ALGO=\"\"");
+    Environment environment =
+        Environment.of(Map.of(), Map.of(), Map.of(), user, folder.resolve("none"));
+    Settings settings = new Settings(environment);
+    assertTrue(settings.get(Settings.NCCL_P2P_DISABLE));
+    assertEquals("IB", settings.get(Settings.NCCL_NET));
+    assertEquals("\"a", settings.get(Settings.NCCL_HOSTID));
+    assertFalse(settings.isSet(Settings.NCCL_ALGO));
+  }
+
+  @Test
   void aNamedFileStandsForTheUsers() throws IOException {
     Path user = file("user", "NCCL_ALGO=user\n");
     Path named = file("named", "NCCL_ALGO=named\n");

@@ -40,6 +40,7 @@ public final class TransportRoutes {
   private final List<PeerInfo> peers;
   private final List<NamedTransport> transports;
   private final String networks;
+  private final String allowed;
   private final Logger.Level level;
 
   /**
@@ -53,6 +54,7 @@ public final class TransportRoutes {
    *
    * @param transports its own, best first
    * @param networks what each network said of its use on this rank, a line for each
+   * @param allowed the value of NCCL4J_TRANSPORTS; empty if all transports are allowed
    * @param level at which the table of what was found and chosen is logged
    */
   public TransportRoutes(
@@ -60,11 +62,13 @@ public final class TransportRoutes {
       List<PeerInfo> peers,
       List<NamedTransport> transports,
       String networks,
+      String allowed,
       Logger.Level level) {
     this.rank = rank;
     this.peers = peers;
     this.transports = transports;
     this.networks = networks;
+    this.allowed = allowed.strip();
     this.level = level;
   }
 
@@ -310,10 +314,19 @@ public final class TransportRoutes {
                 transports.isEmpty()
                     ? " nothing, since this rank's path has no transport"
                     : said(peers.get(peer)),
-                whyNoNetwork()),
+                whyNoNetwork() + whatIsAllowed()),
         "put a transport that reaches it on the class path or module path of both"
             + " (nccl-transport-p2p on one host, nccl-transport-net between hosts), or change the"
             + " setting that the reasons name");
+  }
+
+  private String whatIsAllowed() {
+    return allowed.isEmpty()
+        ? ""
+        : "%nNCCL4J_TRANSPORTS=%s allows only %s"
+            .formatted(
+                allowed,
+                transports.stream().map(NamedTransport::name).collect(Collectors.joining(", ")));
   }
 
   /** Returns the obstacle of each network where this rank has no network at all. */

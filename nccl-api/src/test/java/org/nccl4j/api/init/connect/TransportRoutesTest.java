@@ -71,6 +71,7 @@ class TransportRoutesTest {
                         : named(name, Support.yes("it says yes")))
             .toList(),
         "",
+        "A, b",
         System.Logger.Level.DEBUG);
   }
 
@@ -135,6 +136,7 @@ class TransportRoutesTest {
     assertEquals(ErrorId.NO_TRANSPORT, e.id());
     assertTrue(e.problem().contains("rank 0 can use [], rank 1 [B]"), e.problem());
     assertTrue(e.problem().contains("A: no, it says no"), e.problem());
+    assertTrue(e.problem().contains("NCCL4J_TRANSPORTS=A, b allows only A"), e.problem());
     assertEquals(ErrorId.NO_TRANSPORT, other.join().id());
   }
 }
