@@ -21,6 +21,9 @@ public final class CallOptions {
   private static final int SMALL_BLOCK = 32;
   private static final int LARGE_BLOCK = 128;
 
+  /** As NCCL_MAX_CTAS has it. */
+  private static final int MOST_CTAS = 64;
+
   private static final CallOptions DEFAULTS = new CallOptions(Map.of(), null, 0, null);
 
   private final Map<String, String> settings;
@@ -56,14 +59,14 @@ public final class CallOptions {
     return with(Settings.NCCL_PROTO.name(), names);
   }
 
-  /** The most blocks (CTAs) on a GPU, at least 1. The host device has none. */
+  /** The most blocks (CTAs) on a GPU, 1 to 64. The host device has none. */
   public CallOptions withMaxCtas(int ctas) {
-    return with(Settings.NCCL_MAX_CTAS.name(), ctas("most", ctas));
+    return with(Settings.NCCL_MAX_CTAS.name(), ctas("withMaxCtas", "most", ctas));
   }
 
-  /** The fewest blocks (CTAs) on a GPU, at least 1. The host device has none. */
+  /** The fewest blocks (CTAs) on a GPU, 1 to 64. The host device has none. */
   public CallOptions withMinCtas(int ctas) {
-    return with(Settings.NCCL_MIN_CTAS.name(), ctas("fewest", ctas));
+    return with(Settings.NCCL_MIN_CTAS.name(), ctas("withMinCtas", "fewest", ctas));
   }
 
   /** As {@link CommunicatorConfig#withCtaPolicy}, for these calls. */
@@ -147,10 +150,17 @@ public final class CallOptions {
     return residual;
   }
 
-  static String ctas(String which, int ctas) {
-    if (ctas < 1) {
+  /**
+   * A number of blocks as the text of a setting.
+   *
+   * @param method that was called
+   */
+  static String ctas(String method, String which, int ctas) {
+    if (ctas < 1 || ctas > MOST_CTAS) {
       throw new InvalidArgumentException(
-          ErrorId.SETTING, "the %s CTAs are %d".formatted(which, ctas), "pass 1 or more");
+          ErrorId.SETTING,
+          "%s: the %s CTAs are %d".formatted(method, which, ctas),
+          "pass 1 to " + MOST_CTAS);
     }
     return Integer.toString(ctas);
   }

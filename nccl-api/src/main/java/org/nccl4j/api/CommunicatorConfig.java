@@ -68,7 +68,9 @@ public final class CommunicatorConfig {
    * @throws InvalidArgumentException for less than a millisecond
    */
   public CommunicatorConfig withInitTimeout(Duration timeout) {
-    return with(Settings.NCCL4J_INIT_TIMEOUT.name(), millis("the init timeout", timeout));
+    return with(
+        Settings.NCCL4J_INIT_TIMEOUT.name(),
+        millis("withInitTimeout", "the init timeout", timeout));
   }
 
   /**
@@ -78,10 +80,15 @@ public final class CommunicatorConfig {
    * @throws InvalidArgumentException for less than a millisecond
    */
   public CommunicatorConfig withOperationTimeout(Duration timeout) {
-    return with(Settings.NCCL4J_TIMEOUT.name(), millis("the operation timeout", timeout));
+    return with(
+        Settings.NCCL4J_TIMEOUT.name(),
+        millis("withOperationTimeout", "the operation timeout", timeout));
   }
 
-  /** The transports to use, best first; by default all, by priority and name. */
+  /**
+   * The transports to use, best first; by default all, by priority and name. An empty list is as
+   * none: NCCL4J_TRANSPORTS of the process counts, else all.
+   */
   public CommunicatorConfig withTransports(List<String> names) {
     Arguments.notNull(names, "list of transports")
         .forEach(name -> Arguments.notNull(name, "transport"));
@@ -157,20 +164,20 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * The most blocks (CTAs) of an operation on a GPU, at least 1; many by default. Also limits the
+   * The most blocks (CTAs) of an operation on a GPU, 1 to 64; many by default. Also limits the
    * channels of NVLS. A send and a receive of a group to the same rank together use at most this
    * number; each message uses at least one.
    */
   public CommunicatorConfig withMaxCtas(int ctas) {
-    return with(Settings.NCCL_MAX_CTAS.name(), CallOptions.ctas("most", ctas));
+    return with(Settings.NCCL_MAX_CTAS.name(), CallOptions.ctas("withMaxCtas", "most", ctas));
   }
 
   /**
-   * The fewest blocks (CTAs) of an operation on a GPU, at least 1. If it is greater than the most,
-   * the most counts.
+   * The fewest blocks (CTAs) of an operation on a GPU, 1 to 64. If it is greater than the most, the
+   * most counts.
    */
   public CommunicatorConfig withMinCtas(int ctas) {
-    return with(Settings.NCCL_MIN_CTAS.name(), CallOptions.ctas("fewest", ctas));
+    return with(Settings.NCCL_MIN_CTAS.name(), CallOptions.ctas("withMinCtas", "fewest", ctas));
   }
 
   /**
@@ -288,11 +295,13 @@ public final class CommunicatorConfig {
         .formatted(name, share, shrinkShare, Settings.shown(settings));
   }
 
-  private static String millis(String what, Duration value) {
+  private static String millis(String method, String what, Duration value) {
     long millis = Patience.millis(Arguments.notNull(value, what.substring("the ".length())));
     if (millis < 1) {
       throw new InvalidArgumentException(
-          ErrorId.SETTING, what + " is " + value, "pass a duration of a millisecond or more");
+          ErrorId.SETTING,
+          "%s: %s is %s".formatted(method, what, value),
+          "pass a duration of a millisecond or more");
     }
     return Math.min(millis, LONGEST_MILLIS) + "ms";
   }

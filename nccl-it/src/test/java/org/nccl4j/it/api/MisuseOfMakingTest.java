@@ -57,7 +57,9 @@ class MisuseOfMakingTest {
         new MisuseCase(use, "is not suspended", (c, m, s) -> c.resume()),
         new MisuseCase(arg, "Rign", (c, m, s) -> c.withOptions(OPTIONS.withAlgorithm("Rign"))),
         new MisuseCase(arg, "LL256", (c, m, s) -> c.withOptions(OPTIONS.withProtocol("LL256"))),
-        new MisuseCase(arg, "the most CTAs are 0", (c, m, s) -> OPTIONS.withMaxCtas(0)),
+        new MisuseCase(arg, "the most CTAs are 1000", (c, m, s) -> DEFAULTS.withMaxCtas(1000)),
+        new MisuseCase(
+            arg, "withMaxCtas: the most CTAs are 0", (c, m, s) -> OPTIONS.withMaxCtas(0)),
         new MisuseCase(arg, "the fewest CTAs are -1", (c, m, s) -> DEFAULTS.withMinCtas(-1)),
         new MisuseCase(
             arg,
@@ -80,7 +82,9 @@ class MisuseOfMakingTest {
             "the setting NCCL_IB_TC is \"256\"",
             (c, m, s) -> Communicator.initAll(List.of(host), DEFAULTS.withTrafficClass(256))),
         new MisuseCase(
-            arg, "the init timeout is PT0S", (c, m, s) -> DEFAULTS.withInitTimeout(Duration.ZERO)),
+            arg,
+            "withInitTimeout: the init timeout is PT0S",
+            (c, m, s) -> DEFAULTS.withInitTimeout(Duration.ZERO)),
         new MisuseCase(
             arg,
             "the operation timeout is PT-1S",
