@@ -82,6 +82,27 @@ public final class Diagnosis {
     return new Diagnosis(reports, departures, 0).say();
   }
 
+  /**
+   * Returns the remedy of ranks that all wait for each other in sends; empty for other ranks.
+   *
+   * @param reports of one communicator, at least one
+   */
+  static String remedyOfHang(List<RankReport> reports) {
+    Diagnosis diagnosis = new Diagnosis(reports, List.of(), 0);
+    List<RankReport> waiting =
+        diagnosis.waiting().stream().filter(report -> report.waitsFor() >= 0).toList();
+    return !waiting.isEmpty()
+            && diagnosis.awaited(waiting).isEmpty()
+            && waiting.stream().allMatch(report -> isSend(report.current()))
+            && waiting.stream().allMatch(report -> diagnosis.ranks.containsKey(report.waitsFor()))
+        ? "put each rank's send and its receive into one group (Group.run)"
+        : "";
+  }
+
+  private static boolean isSend(Operation operation) {
+    return operation.label().equals(org.nccl4j.operation.Operation.SEND.key());
+  }
+
   private boolean isHealthy() {
     List<RankReport> waiting = waiting();
     return stopped().isEmpty()
@@ -112,7 +133,7 @@ public final class Diagnosis {
     }
     if (waiting.isEmpty()) {
       return head
-          + "operations are in progress, none of them for a second; no rank is behind"
+          + "operations are in progress, each for less than a second; no rank is behind"
           + unknown();
     }
     List<RankReport> behind = behind(waiting);

@@ -184,7 +184,7 @@ public final class ProgressMonitor {
   }
 
   private void begin() {
-    kernels.explainDeadlines(this::explain);
+    kernels.explainDeadlines(this::explain, this::remedy);
     kernels.explainMismatches(this::calls);
     synchronized (ProgressMonitor.class) {
       if (thread == null || !thread.isAlive()) {
@@ -492,9 +492,19 @@ public final class ProgressMonitor {
         : Diagnosis.ofHang(ours, DEPARTED.of(rank.communicator())) + explainOrder(all) + threads();
   }
 
-  /** A hint for a thread that waits for one rank before it calls for the next. */
+  /** The remedy of a wait past its deadline, as far as records tell; may be empty. */
+  private String remedy() {
+    List<RankReport> ours = Diagnosis.byCommunicator(reports()).get(rank.communicator());
+    return ours == null ? "" : Diagnosis.remedyOfHang(ours);
+  }
+
+  /**
+   * A hint for a thread that waits for one rank before it calls for the next: then some rank of
+   * this process is in no operation.
+   */
   private String threads() {
-    return ours(FlightReader.ofThisProcess(rank.operations())).size() < 2
+    List<RankReport> here = ours(FlightReader.ofThisProcess(rank.operations()));
+    return here.size() < 2 || here.stream().allMatch(each -> each.current() != null)
         ? ""
         : "; this process has several ranks: a thread that calls for more than one of them needs"
             + " Group.run, or a thread for each rank";

@@ -90,7 +90,7 @@ class DiagnosisTest {
       report(1, 349, 348, 0, new State("R", 999, false))
     };
     assertEquals(
-        "communicator c: operations are in progress, none of them for a second; no rank is behind",
+        "communicator c: operations are in progress, each for less than a second; no rank is behind",
         say(reports));
     assertTrue(Diagnosis.isHealthy(List.of(reports)));
   }

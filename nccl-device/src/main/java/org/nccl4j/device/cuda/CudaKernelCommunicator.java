@@ -667,8 +667,8 @@ final class CudaKernelCommunicator
   }
 
   @Override
-  public void explainDeadlines(Supplier<String> newExplanation) {
-    failure.explainBy(newExplanation);
+  public void explainDeadlines(Supplier<String> newExplanation, Supplier<String> remedy) {
+    failure.explainBy(newExplanation, remedy);
   }
 
   CommunicatorMemory memory() {

@@ -19,6 +19,7 @@ final class KernelFailure {
   private final AtomicBoolean explaining = new AtomicBoolean();
 
   private volatile Supplier<String> explanation = () -> "";
+  private volatile Supplier<String> remedy = () -> "";
 
   /**
    * No failure of its own.
@@ -37,7 +38,8 @@ final class KernelFailure {
     this.kind = kind;
   }
 
-  void explainBy(Supplier<String> newExplanation) {
+  void explainBy(Supplier<String> newExplanation, Supplier<String> newRemedy) {
+    remedy = newRemedy;
     explanation = newExplanation;
   }
 
@@ -57,7 +59,10 @@ final class KernelFailure {
     if (explaining.compareAndSet(false, true)) {
       Function<String, NcclException> error = kind.get();
       String why = explanation.get();
-      users.fail(error.apply(why.isEmpty() ? said : said + "; " + why));
+      String cure = remedy.get();
+      users.fail(
+          error.apply(
+              said + (why.isEmpty() ? "" : "; " + why) + (cure.isEmpty() ? "" : "; " + cure)));
     }
   }
 

@@ -313,9 +313,10 @@ public interface KernelCommunicator extends AutoCloseable {
   default void visitCaptured(Consumer<CapturedLaunches> visitor) {}
 
   /**
-   * Sets the source of the explanation for a wait past its deadline. The explanation may be empty.
+   * Sets the sources of the explanation for a wait past its deadline and of its remedy. Both may be
+   * empty.
    */
-  default void explainDeadlines(Supplier<String> explanation) {}
+  default void explainDeadlines(Supplier<String> explanation, Supplier<String> remedy) {}
 
   /**
    * Sets the function that describes the calls of this rank and of another, given the other's

@@ -337,7 +337,8 @@ class CommunicatorTest extends AgainstFakeCuda {
       CudaKernelCommunicator communicator = ranks.communicators.get(0);
       // What explains looks at the communicator, as the observer does.
       communicator.explainDeadlines(
-          () -> "rank %d is behind, %s".formatted(communicator.waitsFor(), communicator.failure()));
+          () -> "rank %d is behind, %s".formatted(communicator.waitsFor(), communicator.failure()),
+          () -> "");
       assertEquals(-1, communicator.waitsFor());
       communicator.memory().control().putInt(KernelLayout.CONTROL_FAILED_PEER, 1);
       communicator.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
@@ -358,7 +359,8 @@ class CommunicatorTest extends AgainstFakeCuda {
           () -> {
             control.putInt(KernelLayout.CONTROL_FAILED, 0); // as memory that is no longer its own
             return "rank 1 is behind";
-          });
+          },
+          () -> "");
       control.putInt(KernelLayout.CONTROL_FAILED_KIND, OTHER_CALL);
       control.putInt(KernelLayout.CONTROL_FAILED, 1);
       NcclException failure = communicator.failure();
@@ -416,7 +418,8 @@ class CommunicatorTest extends AgainstFakeCuda {
             asked.countDown();
             assertDoesNotThrow(() -> answer.await(300, TimeUnit.SECONDS));
             return "rank 1 never came";
-          });
+          },
+          () -> "");
       communicator.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
       CompletableFuture<?> observer = onItsThread(communicator::failure);
       assertTrue(asked.await(300, TimeUnit.SECONDS));

@@ -167,8 +167,8 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
-  public void explainDeadlines(Supplier<String> explanation) {
-    waiter.explain(explanation);
+  public void explainDeadlines(Supplier<String> explanation, Supplier<String> remedy) {
+    waiter.explain(explanation, remedy);
   }
 
   @Override

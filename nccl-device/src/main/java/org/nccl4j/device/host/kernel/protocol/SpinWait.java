@@ -58,6 +58,7 @@ public final class SpinWait {
   private int waitsFor = -1;
 
   private volatile Supplier<String> explanation = () -> "";
+  private volatile Supplier<String> remedy = () -> "";
 
   private volatile IntFunction<String> calls = peer -> "";
 
@@ -131,7 +132,9 @@ public final class SpinWait {
     return (int) WAITS_FOR.getOpaque(this);
   }
 
-  public void explain(Supplier<String> newExplanation) {
+  /** Sets what is said of a wait past its deadline; an empty remedy stands for the general one. */
+  public void explain(Supplier<String> newExplanation, Supplier<String> newRemedy) {
+    remedy = newRemedy;
     explanation = newExplanation;
   }
 
@@ -274,6 +277,7 @@ public final class SpinWait {
       WAITS_FOR.setOpaque(this, peer);
     } else if (now - giveUpNanos > 0) {
       String why = explanation.get();
+      String cure = remedy.get();
       TimeoutException timeout =
           new TimeoutException(
               ErrorId.OPERATION,
@@ -285,9 +289,11 @@ public final class SpinWait {
                       what,
                       peer,
                       why.isEmpty() ? "" : "; " + why),
-              "find out why rank %d does not make the matching call, or raise the operation timeout"
-                      .formatted(peer)
-                  + " (CommunicatorConfig.withOperationTimeout or NCCL4J_TIMEOUT);"
+              (cure.isEmpty()
+                      ? "find out why rank %d does not make the matching call: look for an exception there"
+                          .formatted(peer)
+                      : cure)
+                  + "; or raise the operation timeout (CommunicatorConfig.withOperationTimeout or NCCL4J_TIMEOUT);"
                   + " NCCL_CHECK_MODE=DEBUG_GLOBAL compares the ranks' collectives");
       fail(timeout);
       throw timeout;
