@@ -16,6 +16,7 @@ import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -65,6 +66,9 @@ public final class CallConsistencyCheck {
 
   private final List<Memory> free = new ArrayList<>();
   private boolean closed;
+
+  /** Collectives whose comparison was launched. Owned by the thread that launches. */
+  private long launched;
 
   /** One call of this rank, and those of all. */
   private record Memory(PinnedMemory mine, PinnedMemory all) {
@@ -149,7 +153,8 @@ public final class CallConsistencyCheck {
     launcher.launchOther(
         gather, memory.mine.memory(), memory.all.memory(), stream, Launcher.UNNAMED, 0);
     boolean keeps = stream.isCapturing(); // its graph uses the memory in each launch
-    stream.launchHostFunction(() -> ended(memory, keeps));
+    long number = ++launched;
+    stream.launchHostFunction(() -> ended(memory, keeps, number));
   }
 
   /** Puts the last bytes of a name. */
@@ -173,8 +178,9 @@ public final class CallConsistencyCheck {
    * All ranks have called, or the communicator has failed.
    *
    * @param keeps whether the memory stays in use
+   * @param number of the call among the communicator's collectives
    */
-  private void ended(Memory memory, boolean keeps) {
+  private void ended(Memory memory, boolean keeps, long number) {
     launcher.metInOrder();
     ByteBuffer calls;
     synchronized (this) {
@@ -198,7 +204,7 @@ public final class CallConsistencyCheck {
       if (!describe(calls, rank).equals(describe(calls, 0))
           || !place(calls, rank).equals(place(calls, 0))
           || communicator(calls, rank) != communicator(calls, 0)) {
-        throw failed(mismatch(calls, rank));
+        throw failed(mismatch(calls, rank, number));
       }
     }
   }
@@ -217,7 +223,7 @@ public final class CallConsistencyCheck {
             + " same order on all ranks");
   }
 
-  private NcclException mismatch(ByteBuffer calls, int rank) {
+  private NcclException mismatch(ByteBuffer calls, int rank, long number) {
     String first = describe(calls, 0);
     String other = describe(calls, rank);
     if (communicator(calls, 0) != communicator(calls, rank)) {
@@ -245,8 +251,9 @@ public final class CallConsistencyCheck {
     }
     return new InvalidUsageException(
         ErrorId.CALLS_DIFFER,
-        "the ranks call different operations: rank 0 calls %s, rank %d calls %s"
-            .formatted(first, rank, other),
+        ("the ranks of communicator %s make different calls: as collective %d rank 0 calls %s and"
+                + " rank %d calls %s")
+            .formatted(name, number, first, rank, other),
         "make the same calls in the same order on all ranks");
   }
 
@@ -279,13 +286,13 @@ public final class CallConsistencyCheck {
 
   private static String describe(ByteBuffer calls, int rank) {
     int at = rank * BYTES + 8;
-    return "%s(count=%d, type=%s, op=%s, root=%d)"
-        .formatted(
-            Operation.values()[(int) calls.getLong(at)].key(),
-            calls.getLong(at + 8),
-            DataType.values()[(int) calls.getLong(at + 16)].label(),
-            operator(calls, rank, RedOp.values()[(int) calls.getLong(at + 24)]),
-            calls.getLong(at + 32));
+    return CallText.of(
+        Operation.values()[(int) calls.getLong(at)],
+        calls.getLong(at + 8),
+        DataType.values()[(int) calls.getLong(at + 16)],
+        operator(calls, rank, RedOp.values()[(int) calls.getLong(at + 24)]),
+        (int) calls.getLong(at + 32),
+        /* function= */ 0);
   }
 
   /** Returns a rank's operator, which may be its own. */

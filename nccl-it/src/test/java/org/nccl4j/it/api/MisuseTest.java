@@ -1,6 +1,7 @@
 package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
@@ -12,8 +13,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.logging.Filter;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
@@ -32,8 +35,10 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
@@ -207,7 +212,44 @@ class MisuseTest {
           assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
       assertTrue(e.getMessage().contains("of rank 1"), e.getMessage());
       assertTrue(e.getMessage().contains("needs Group.run, or a thread for each"), e.getMessage());
+      assertTrue(e.remedy().contains("look for an exception there"), e.remedy());
       assertTrue(ranks.communicators.get(0).asyncError().isPresent());
+    }
+  }
+
+  @Test
+  void ranksThatSendToEachOtherFirstAreToldToUseAGroup() throws Throwable {
+    LongerDeadline.retry(Duration.ofSeconds(2), MisuseTest::assertToldToUseAGroup);
+  }
+
+  /** Neither thread comes to its receive: the sends are larger than the slots. */
+  private static void assertToldToUseAGroup(Duration deadline) throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .with("NCCL4J_SINGLE_COPY", "off")
+            .withOperationTimeout(deadline);
+    CyclicBarrier bothHaveCalled = new CyclicBarrier(2);
+    int count = 8 << 20;
+    try (Ranks ranks = new Ranks(2, config)) {
+      var tasks =
+          ranks.start(
+              (comm, stream) -> {
+                try (DeviceMemory data = Ranks.floats(count, i -> 1)) {
+                  comm.send(data, count, F32, 1 - comm.rank(), stream);
+                  bothHaveCalled.await(300, TimeUnit.SECONDS);
+                  stream.synchronize();
+                  comm.recv(data, count, F32, 1 - comm.rank(), stream);
+                  stream.synchronize();
+                }
+              });
+      for (var task : tasks) {
+        ExecutionException e = assertThrows(ExecutionException.class, task::get);
+        NcclException said = (NcclException) e.getCause();
+        assertTrue(
+            said.remedy().contains("each rank's send and its receive into one group"),
+            said.getMessage());
+        assertFalse(said.getMessage().contains("a thread that calls for more"), said.getMessage());
+      }
     }
   }
 
@@ -250,8 +292,12 @@ class MisuseTest {
               });
       for (var task : tasks) {
         ExecutionException e = assertThrows(ExecutionException.class, task::get);
-        assertTrue(e.getCause().getMessage().contains("count=10,"), e.toString());
-        assertTrue(e.getCause().getMessage().contains("rank 1 calls"), e.toString());
+        String said = e.getCause().getMessage();
+        assertTrue(
+            said.contains(
+                "make different calls: as collective 2 rank 0 calls all_reduce of 10 float (sum) and"
+                    + " rank 1 calls all_reduce of 11 float (sum)"),
+            said);
       }
     }
   }
@@ -264,12 +310,13 @@ class MisuseTest {
   Stream<DynamicTest> typesOperatorsRootsAndOperationsAreComparedToo() {
     Map<String, Different> calls = new LinkedHashMap<>();
     calls.put(
-        "type=int32",
+        "of 8 int32 (sum)",
         (c, m, s) -> c.allReduce(m, m, 8, c.rank() == 0 ? F32 : DataType.INT32, RedOp.SUM, s));
     calls.put(
-        "op=max", (c, m, s) -> c.allReduce(m, m, 8, F32, c.rank() == 0 ? RedOp.SUM : RedOp.MAX, s));
+        "of 8 float (max)",
+        (c, m, s) -> c.allReduce(m, m, 8, F32, c.rank() == 0 ? RedOp.SUM : RedOp.MAX, s));
     calls.put(
-        "op=mine 1, function ",
+        "(mine 1, function ",
         (c, m, s) ->
             c.allReduce(
                 m,
@@ -278,9 +325,9 @@ class MisuseTest {
                 F32,
                 ReductionOperator.of("mine " + c.rank(), (a, b, target, count, type) -> {}),
                 s));
-    calls.put("root=1", (c, m, s) -> c.broadcast(m, m, 8, F32, c.rank(), s));
+    calls.put("broadcast of 8 float, root 1", (c, m, s) -> c.broadcast(m, m, 8, F32, c.rank(), s));
     calls.put(
-        "broadcast(",
+        "rank 1 calls broadcast of 8 float, root 0",
         (c, m, s) -> {
           if (c.rank() == 0) {
             c.allReduce(m, m, 8, F32, RedOp.SUM, s);
@@ -338,6 +385,29 @@ class MisuseTest {
     assertTrue(e.remedy().contains("the same unique id or NCCL_COMM_ID"), e.remedy());
     String waits = "the bootstrap root still waits for rank 1 of 2; rank 0 joined";
     assertTrue(said.contains(waits), said.toString());
+  }
+
+  @Test
+  void aListOfNoTransportsIsRefused() {
+    CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL4J_TRANSPORTS", " , ");
+    InvalidArgumentException e =
+        assertThrows(
+            InvalidArgumentException.class,
+            () -> Communicator.initAll(List.of(Devices.host(), Devices.host()), config));
+    assertEquals(ErrorId.SETTING, e.id());
+    assertTrue(e.getMessage().contains("has no name of a transport"), e.getMessage());
+    assertTrue(e.remedy().contains("name one or more of"), e.remedy());
+  }
+
+  @Test
+  void theRemedyOfAnUnknownAlgorithmNamesItsSourceAndThoseWithAnEffect() {
+    CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_ALGO", "Rign");
+    InvalidArgumentException e =
+        assertThrows(
+            InvalidArgumentException.class,
+            () -> Communicator.initAll(List.of(Devices.host(), Devices.host()), config));
+    assertTrue(e.problem().contains("NCCL_ALGO=Rign (the communicator's conf"), e.problem());
+    assertFalse(e.remedy().contains("CollNet"), e.remedy());
   }
 
   @Test
