@@ -73,6 +73,9 @@ public abstract class NcclException extends RuntimeException {
   private final String problem;
   private final String remedy;
 
+  /** The name of the thread that made it. */
+  private final String thread = Thread.currentThread().getName();
+
   NcclException(Code code, ErrorId id, String problem, String remedy, Throwable cause) {
     super(problem + ". Remedy: " + remedy + ". [" + id.text() + "]", cause);
     if (id.code() != code) {
@@ -129,7 +132,7 @@ public abstract class NcclException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     Origin(NcclException error) {
-      super("thrown first", error.getCause());
+      super("this error where it first arose (thread " + error.thread + ")", error.getCause());
       setStackTrace(error.getStackTrace());
     }
 

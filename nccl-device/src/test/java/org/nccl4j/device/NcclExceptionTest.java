@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Test;
 class NcclExceptionTest {
   @Test
   void anErrorThatIsThrownAgainIsPrintedOnce() {
+    String here = Thread.currentThread().getName();
     NcclException first =
         new InternalErrorException("it broke", "mend it", new IllegalStateException("deep down"));
     first.addSuppressed(new IllegalStateException("and this"));
@@ -21,7 +22,9 @@ class NcclExceptionTest {
     again.printStackTrace(new PrintWriter(text));
     String printed = text.toString();
     assertEquals(printed.indexOf("it broke"), printed.lastIndexOf("it broke"), printed);
-    assertTrue(printed.contains("Caused by: thrown first"), printed);
+    assertTrue(
+        printed.contains("Caused by: this error where it first arose (thread " + here + ")"),
+        printed);
     assertTrue(printed.contains("Caused by: java.lang.IllegalStateException: deep down"), printed);
     assertTrue(printed.contains("Suppressed: java.lang.IllegalStateException: and this"), printed);
     assertEquals(first.getStackTrace()[0], again.getCause().getStackTrace()[0]);

@@ -133,6 +133,12 @@ public final class BootstrapId {
           "it has %d characters, not %d to %d".formatted(digits, 2 * FIXED_BYTES, 2 * MAX_BYTES),
           null);
     }
+    if (digits % 2 != 0) {
+      throw notAnId(
+          "this text is",
+          "it has %d characters, an odd number; a part is missing".formatted(digits),
+          null);
+    }
     try {
       return decode(HexFormat.of().parseHex(text));
     } catch (IllegalArgumentException e) {

@@ -256,7 +256,7 @@ record ArgumentCheck(
     return new InvalidArgumentException(
         ErrorId.RANK,
         where(operation) + "%s %d is not a rank of %d".formatted(role, given, nRanks),
-        "pass 0 to " + (nRanks - 1));
+        nRanks == 1 ? "pass 0" : "pass 0 to " + (nRanks - 1));
   }
 
   private NcclException wrong(long shape, ErrorId id, String problem, String remedy) {

@@ -364,7 +364,7 @@ public final class OneSidedCalls implements OneSidedCall.Owner {
         what,
         ErrorId.RANK,
         "peer %s is not a rank of %d".formatted(peer, windows.nRanks()),
-        "pass 0 to " + (windows.nRanks() - 1));
+        windows.nRanks() == 1 ? "pass 0" : "pass 0 to " + (windows.nRanks() - 1));
   }
 
   private InvalidArgumentException refused(String what, int peer, RemotePeers.Obstacle why) {

@@ -1,5 +1,6 @@
 package org.nccl4j.api.group;
 
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -54,13 +55,14 @@ final class StreamErrors {
       String communicator, int one, int other, DeviceStream stream) {
     return new InvalidArgumentException(
         ErrorId.STREAM,
-        "ranks %d and %d of communicator %s have operations of one group in one stream of %s (%s),"
+        "ranks %d and %d of communicator %s have operations of one group in one stream of %s,"
                 .formatted(
                     Math.min(one, other),
                     Math.max(one, other),
                     communicator,
-                    stream.device().name(),
-                    stream)
+                    stream.device().kind() == Device.Kind.HOST
+                        ? "the host device"
+                        : "%s (%s)".formatted(stream.device().name(), stream))
             + " where the first would wait for the second forever; nothing was launched",
         "give each rank its own stream");
   }

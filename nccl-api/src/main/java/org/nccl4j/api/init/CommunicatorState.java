@@ -652,7 +652,7 @@ public final class CommunicatorState {
   /** True if this rank's operations have ended by a time, or soon after an abort. */
   private boolean awaitEnd(Duration patience, long end) {
     Engine engine = engine();
-    boolean idle = engine.launcher().close(patience);
+    boolean idle = engine.launcher().close("%s (rank %d)".formatted(name(), rank()), patience);
     if (idle) {
       idle =
           Patience.until(calls()::areEnded, left(end)) && depart(left(end)) && awaitIdle(left(end));

@@ -341,13 +341,14 @@ public final class Launcher {
   /**
    * Refuses all further operations.
    *
+   * @param name of the communicator
    * @return as {@link #refuse}
    */
-  public boolean close(Duration patience) {
+  public boolean close(String name, Duration patience) {
     return refuse(
         new InvalidUsageException(
             ErrorId.CLOSED,
-            "an operation is called on a closed communicator",
+            "an operation is called on closed communicator " + name,
             "close a communicator after its last operation"),
         patience);
   }

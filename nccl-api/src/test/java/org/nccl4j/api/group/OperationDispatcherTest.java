@@ -368,7 +368,7 @@ class OperationDispatcherTest {
     kernels.abort(cause);
     NcclException e = assertThrows(NcclException.class, () -> call(Operation.ALL_REDUCE, 0, 16));
     assertEquals(cause.problem(), e.problem());
-    assertTrue(launcher.close(Duration.ofSeconds(1)));
+    assertTrue(launcher.close("c", Duration.ofSeconds(1)));
     e = assertThrows(NcclException.class, () -> call(Operation.ALL_REDUCE, 0, 16));
     assertEquals(ErrorId.CLOSED, e.id());
     assertEquals(List.of(), kernels.launches);
@@ -778,7 +778,7 @@ class OperationDispatcherTest {
     NcclException e =
         assertThrows(InternalErrorException.class, () -> exchange(send, recv, 4, stream));
     assertEquals(cause.problem(), e.problem());
-    assertTrue(launcher.close(Duration.ofSeconds(60)));
+    assertTrue(launcher.close("c", Duration.ofSeconds(60)));
     e = assertThrows(NcclException.class, () -> exchange(send, recv, 4, stream));
     assertEquals(ErrorId.CLOSED, e.id());
     assertEquals(2 * CheckedCall.CHECKED, kernels.launches.size());

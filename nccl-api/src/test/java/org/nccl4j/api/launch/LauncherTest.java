@@ -65,7 +65,7 @@ class LauncherTest {
     Launcher launcher = new Launcher(kernels, LONG);
     launcher.enter();
     CompletableFuture<NcclException> waiting = failureOfEnter(launcher);
-    launcher.close(Duration.ZERO);
+    launcher.close("c", Duration.ZERO);
     assertEquals(ErrorId.CLOSED, waiting.get(300, TimeUnit.SECONDS).id());
   }
 
