@@ -19,7 +19,7 @@ public record ProcessIdentity(String host, long pid, String token, String versio
    * The version of this library, which all ranks must have. Not read from the module, which has
    * none on a class path; a test keeps it right.
    */
-  public static final String LIBRARY = "0.1.0";
+  public static final String LIBRARY = "0.1.0-SNAPSHOT";
 
   /** Changes when the messages between ranks do. */
   private static final int PROTOCOL = 5;
