@@ -26,7 +26,9 @@ final class JobMetrics {
   private static final Family SILENT =
       Family.gauge("nccl4j_job_silent_ranks", "Ranks that gave no answer in time.");
   private static final Family GONE =
-      Family.gauge("nccl4j_job_gone_ranks", "Ranks that have left or have not come.");
+      Family.gauge(
+          "nccl4j_job_gone_ranks",
+          "Ranks that have left, have not come, or whose root gives no answer.");
   private static final Family UNREACHED =
       Family.gauge("nccl4j_job_unreached_roots", "Bootstrap roots that gave no answer.");
   private static final Family HEALTHY =

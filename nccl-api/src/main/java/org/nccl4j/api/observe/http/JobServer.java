@@ -63,8 +63,14 @@ public final class JobServer implements AutoCloseable {
       JobServer made =
           new JobServer(
               GetServer.open(at, "nccl4j-job-http", exchange -> answer(exchange, source)));
-      // A warning, to be seen at every level of the log: port 0 is known from here alone.
-      LOG.log(Level.WARNING, "the job''s state is served at {0}", made.address());
+      boolean isLocal = at.getAddress().isLoopbackAddress();
+      // To be seen at every level of the log where others may read it, or where the port is known
+      // from here alone.
+      LOG.log(
+          isLocal && address.port() != 0 ? Level.INFO : Level.WARNING,
+          "the job''s state is served at {0}{1}",
+          made.address(),
+          isLocal ? "" : ", without access control");
       return made;
     } catch (IOException e) {
       throw new SystemErrorException(
