@@ -41,6 +41,11 @@ public final class SettingsLog {
     }
   }
 
+  /** Marks the hints as logged, for a program that prints them itself. */
+  public static void markTold(Settings settings) {
+    TOLD.addAll(settings.hints());
+  }
+
   private static void tell(String subsystem, Level level, String line) {
     System.Logger log = DebugLog.of(subsystem);
     if (log.isLoggable(level) && TOLD.add(line)) {

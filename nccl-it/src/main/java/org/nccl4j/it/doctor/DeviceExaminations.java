@@ -23,6 +23,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.cuda.CudaDevice;
@@ -37,7 +38,8 @@ final class DeviceExaminations {
   private static final Path IMEX_CHANNELS = Path.of("/dev/nvidia-caps-imex-channels");
   private static final String GPU_DIRECT = "gpudirect";
   private static final String NVLS = "nvls";
-  private static final String COPIES = "copies";
+  static final String HOST = "host device";
+  static final String COPIES = "copies";
   private static final String COSTS = "costs";
 
   /** Enough for a busy machine, and less than an examination may take. */
@@ -48,11 +50,11 @@ final class DeviceExaminations {
   static List<Examination> all() {
     if (!SystemExaminations.onLinux()) {
       return List.of(
-          new Examination("host device", () -> List.of(host())),
+          new Examination(HOST, () -> List.of(host())),
           new Examination("cuda", () -> List.of(cuda())));
     }
     return List.of(
-        new Examination("host device", () -> List.of(host())),
+        new Examination(HOST, () -> List.of(host())),
         new Examination(COPIES, () -> List.of(Finding.ok(COPIES, CostSource.ofCopies()))),
         new Examination("cuda", () -> List.of(cuda())),
         new Examination(GPU_DIRECT, DeviceExaminations::gpuDirect),
@@ -89,18 +91,18 @@ final class DeviceExaminations {
         otherStream.synchronize();
         int sum = read(oneNumber);
         return sum == 42
-            ? Finding.ok("host device", "an all-reduce between two ranks works")
+            ? Finding.ok(HOST, "an all-reduce between two ranks works")
             : Finding.broken(
-                "host device",
-                "an all-reduce gives " + sum + ", not 42",
-                "report this as a defect");
+                HOST, "an all-reduce gives " + sum + ", not 42", "report this as a defect");
       }
+    } catch (TimeoutException e) {
+      return Examination.late(HOST, e.problem());
     } catch (NcclException e) {
       return Finding.broken(
-          "host device", "an all-reduce between two ranks fails: " + e.problem(), e.remedy());
+          HOST, "an all-reduce between two ranks fails: " + e.problem(), e.remedy());
     } catch (RuntimeException | LinkageError e) {
       return Finding.broken(
-          "host device", "an all-reduce between two ranks fails: " + e, "report this as a defect");
+          HOST, "an all-reduce between two ranks fails: " + e, "report this as a defect");
     }
   }
 
@@ -181,6 +183,9 @@ final class DeviceExaminations {
 
   /** Returns the finding on the counts of NVLinks. */
   private static Finding nvml() {
+    if (Devices.cuda().list().isEmpty()) {
+      return Finding.ok("nvml", "not asked, since this process has no GPU");
+    }
     Nvml nvml = Nvml.probe();
     if (nvml.absence().isPresent()) {
       return Finding.missing(

@@ -33,7 +33,7 @@ public final class DoctorCommand implements Callable<Integer> {
 
   @Option(
       names = {"--all"},
-      description = "Print all settings, not only those that are set.")
+      description = "Print all settings, not only those that are set, and the times of copies.")
   private boolean everySetting;
 
   /** Called by picocli. */
@@ -42,6 +42,7 @@ public final class DoctorCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     PrintWriter out = spec.commandLine().getOut();
+    SettingExaminations.markTold();
     List<Examination> examinations = new ArrayList<>(SystemExaminations.all());
     examinations.addAll(DeviceExaminations.all());
     if (SystemExaminations.onLinux()) {
@@ -65,16 +66,23 @@ public final class DoctorCommand implements Callable<Integer> {
       SettingExaminations.entries().stream()
           .filter(entry -> everySetting || !isDefault(entry))
           .forEach(entry -> print(entry, out));
-      out.println(fatal ? "A requirement of the whole library is missing." : conclusion(findings));
+      out.println(
+          fatal
+              ? "No communicator can be created until the lines with WRONG are repaired."
+              : conclusion(findings));
     }
     out.flush();
     return fatal ? 1 : 0;
   }
 
   /** The last line where the library works. */
-  private static String conclusion(List<Finding> findings) {
+  static String conclusion(List<Finding> findings) {
     if (findings.stream().allMatch(Finding::isGood)) {
       return "All requirements are met on this machine.";
+    }
+    if (findings.stream()
+        .anyMatch(each -> each.subject().equals(DeviceExaminations.HOST) && !each.isGood())) {
+      return "It is unknown whether communicators work here: the host device gave no answer in time.";
     }
     boolean gpus =
         findings.stream().anyMatch(each -> each.subject().equals("cuda") && each.isGood());
@@ -83,8 +91,14 @@ public final class DoctorCommand implements Callable<Integer> {
         + "work here; the lines with MISSING and WARN say what does not.";
   }
 
-  private static void print(Finding finding, PrintWriter out) {
-    out.printf("%-8s %-14s %s%n", finding.status(), finding.subject(), finding.detail());
+  private void print(Finding finding, PrintWriter out) {
+    boolean isShort =
+        !everySetting
+            && finding.subject().equals(DeviceExaminations.COPIES)
+            && finding.detail().contains("(last kept");
+    String detail =
+        isShort ? "copy routines measured; --all shows which are used" : finding.detail();
+    out.printf("%-8s %-14s %s%n", finding.status(), finding.subject(), detail);
     if (!finding.fix().isEmpty()) {
       out.printf("%-23s fix: %s%n", "", finding.fix());
     }

@@ -13,7 +13,8 @@ record Finding(String subject, Status status, String detail, String fix, boolean
   enum Status {
     OK,
     WARN,
-    MISSING
+    MISSING,
+    WRONG
   }
 
   static Finding ok(String subject, String detail) {
@@ -29,7 +30,7 @@ record Finding(String subject, Status status, String detail, String fix, boolean
   }
 
   static Finding broken(String subject, String detail, String fix) {
-    return new Finding(subject, Status.MISSING, detail, fix, true);
+    return new Finding(subject, Status.WRONG, detail, fix, true);
   }
 
   /** True if there is nothing to repair. */
@@ -39,6 +40,6 @@ record Finding(String subject, Status status, String detail, String fix, boolean
 
   /** True if this keeps everything from working. */
   boolean fatal() {
-    return required && status == Status.MISSING;
+    return required && status == Status.WRONG;
   }
 }

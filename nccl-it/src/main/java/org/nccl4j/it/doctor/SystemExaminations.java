@@ -74,9 +74,9 @@ final class SystemExaminations {
   }
 
   private static Finding memory() {
-    String total = ProcFile.field(ProcFile.MEMORY, "MemTotal").orElse("unknown");
-    String free = ProcFile.field(ProcFile.MEMORY, "MemAvailable").orElse("unknown");
-    return Finding.ok("memory", "total %s, available %s".formatted(total, free));
+    long total = ProcFile.bytes(ProcFile.MEMORY, "MemTotal");
+    long free = ProcFile.bytes(ProcFile.MEMORY, "MemAvailable");
+    return Finding.ok("memory", "total %s, available %s".formatted(size(total), size(free)));
   }
 
   private static Finding libc() {
@@ -133,11 +133,14 @@ final class SystemExaminations {
         ? Finding.ok("locked memory", "unlimited")
         : Finding.warn(
             "locked memory",
-            "limited to %d bytes: InfiniBand needs more".formatted(limit.getAsLong()),
+            "limited to %s: InfiniBand needs more".formatted(size(limit.getAsLong())),
             "ulimit -l unlimited, or docker run --ulimit memlock=-1; not needed on one machine");
   }
 
   private static String size(long bytes) {
-    return String.format(Locale.ROOT, "%.1f GiB", bytes / (double) (1 << 30));
+    double gib = bytes / (double) (1 << 30);
+    return gib < 0.1
+        ? String.format(Locale.ROOT, "%.2f MiB", 1024 * gib)
+        : String.format(Locale.ROOT, "%.1f GiB", gib);
   }
 }

@@ -305,7 +305,7 @@ class GpuProbeTest {
         doctor("NCCL4J_COSTS_FILE", table.toString(), "FAKECUDA_DEVICES", "3"));
     Files.write(table, List.of("2 AllReduce Ring LL 1024:1"));
     String wrong = doctor("NCCL4J_COSTS_FILE", table.toString());
-    assertTrue(wrong.startsWith("MISSING  costs "), wrong);
+    assertTrue(wrong.startsWith("WRONG    costs "), wrong);
     assertTrue(wrong.contains(table + ", line 1: no line 'device NAME'"), wrong);
   }
 
