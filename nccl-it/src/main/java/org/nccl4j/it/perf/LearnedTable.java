@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.Predicate;
 import org.nccl4j.api.plan.cost.CostPoints;
 import org.nccl4j.api.plan.trial.TrialTimes;
 import org.nccl4j.api.plan.trial.TrialTimes.Sample;
@@ -261,7 +262,11 @@ record LearnedTable(List<String> lines, List<String> report, List<String> notes,
     return lines;
   }
 
-  /** The time that the trials took beyond the chosen ways' part of all calls' time. */
+  /**
+   * The time that the trials took beyond the chosen ways' part of all calls' time, as the job
+   * limits it: of each way the least time counts, since other work on the machine makes single
+   * calls longer.
+   */
   private static double share(List<Map<Call, Sample>> merged) {
     record Shape(long communicator, int shape) {}
     Map<Shape, List<Map.Entry<Call, Sample>>> shapes = new LinkedHashMap<>();
@@ -277,21 +282,28 @@ record LearnedTable(List<String> lines, List<String> report, List<String> notes,
     double extra = 0;
     double all = 0;
     for (List<Map.Entry<Call, Sample>> calls : shapes.values()) {
-      List<Double> chosen =
-          calls.stream()
-              .map(Map.Entry::getValue)
-              .filter(Sample::chosen)
-              .map(Sample::measured)
-              .toList();
-      if (!chosen.isEmpty()) {
-        double median = Sweep.median(chosen);
+      double chosen = least(calls, Sample::chosen);
+      if (chosen < Double.POSITIVE_INFINITY) {
         long last = calls.stream().mapToLong(each -> each.getKey().call).max().orElse(0);
-        all += median * (last + 1);
+        all += chosen * (last + 1);
         for (Map.Entry<Call, Sample> each : calls) {
-          extra += each.getValue().chosen() ? 0 : each.getValue().measured() - median;
+          Way way = each.getValue().way();
+          extra +=
+              each.getValue().chosen()
+                  ? 0
+                  : Math.max(0, least(calls, other -> other.way().equals(way)) - chosen);
         }
       }
     }
-    return all == 0 ? 0 : Math.max(0, extra / all);
+    return all == 0 ? 0 : extra / all;
+  }
+
+  private static double least(List<Map.Entry<Call, Sample>> calls, Predicate<Sample> of) {
+    return calls.stream()
+        .map(Map.Entry::getValue)
+        .filter(of)
+        .mapToDouble(Sample::measured)
+        .min()
+        .orElse(Double.POSITIVE_INFINITY);
   }
 }
