@@ -13,6 +13,7 @@ import java.util.stream.Stream;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.os.IoErrorText;
+import org.nccl4j.it.topo.MachineFile;
 import org.nccl4j.topo.xml.XmlElement;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -224,7 +225,9 @@ public final class PlanCommand implements Callable<Integer> {
       print(plan, out);
       return plan.estimates().isEmpty() ? nothing(plan, err) : 0;
     } catch (IOException e) {
-      err.println("The picture %s cannot be written: %s".formatted(svg, IoErrorText.of(e)));
+      err.println(
+          "%s: the picture %s cannot be written: %s"
+              .formatted(spec.qualifiedName(), svg, IoErrorText.of(e)));
       err.println("  remedy: name a file in a folder that exists and can be written to");
     }
     err.flush();
@@ -302,9 +305,13 @@ public final class PlanCommand implements Callable<Integer> {
 
   private int nothing(Plan plan, PrintWriter err) {
     err.println(
-        "No layout of %s on %d GPUs can be used: %d need too much memory, %d cannot divide the batch"
+        "%s: no layout of %s on %d GPUs can be used: %d need too much memory, %d cannot divide the batch"
             .formatted(
-                plan.job().model().name(), plan.job().gpus(), plan.tooLarge(), plan.undivided()));
+                spec.qualifiedName(),
+                plan.job().model().name(),
+                plan.job().gpus(),
+                plan.tooLarge(),
+                plan.undivided()));
     err.println("  remedy: " + remedy(plan));
     err.flush();
     return 1;

@@ -1,4 +1,4 @@
-package org.nccl4j.it.plan;
+package org.nccl4j.it.topo;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -15,9 +15,9 @@ import org.nccl4j.topo.xml.XmlElement;
  * The topology of a machine, from a file or, by name, of a usual machine that this jar has. A file
  * of that name comes first, a folder does not count.
  */
-final class MachineFile {
+public final class MachineFile {
   /** Usual machines, whose files the build copies into the folder beside this class. */
-  static final List<String> NAMES =
+  public static final List<String> NAMES =
       List.of(
           "arm-2a100",
           "dgx-a100",
@@ -49,12 +49,12 @@ final class MachineFile {
    * @param given a file, or a name with or without ".xml"
    * @throws TopologyException if there is neither, or the file cannot be read
    */
-  static XmlElement read(Path given) {
+  public static XmlElement read(Path given) {
     return read(WORKING, given);
   }
 
   /** Reads it as if another folder were the working one. */
-  static XmlElement read(Path working, Path given) {
+  public static XmlElement read(Path working, Path given) {
     Path file = working.resolve(given);
     if (isFile(file)) {
       return TopologyXml.readSystem(file);
@@ -76,12 +76,12 @@ final class MachineFile {
   }
 
   /** Its name in tables. */
-  static String label(Path given) {
+  public static String label(Path given) {
     return label(WORKING, given);
   }
 
   /** Its name as if another folder were the working one. */
-  static String label(Path working, Path given) {
+  public static String label(Path working, Path given) {
     String name = name(given);
     return !isFile(working.resolve(given)) && NAMES.contains(name)
         ? name + SUFFIX

@@ -43,6 +43,16 @@ final class MachineOptions {
     off
   }
 
+  /** Names of usual machines. */
+  static final class Machines extends ArrayList<String> {
+    private static final long serialVersionUID = 1L;
+
+    /** Called by picocli. */
+    Machines() {
+      super(MachineFile.NAMES);
+    }
+  }
+
   private static final Path HERE = Path.of("/");
 
   @Spec(Spec.Target.MIXEE)
@@ -51,7 +61,10 @@ final class MachineOptions {
   @Option(
       names = "--file",
       paramLabel = "FILE",
-      description = "A topology file as NCCL_TOPO_DUMP_FILE writes it; default: this machine.")
+      description =
+          "A topology file as NCCL_TOPO_DUMP_FILE writes it, or, if there is no such file, the name"
+              + " of a usual machine: ${COMPLETION-CANDIDATES}; default: this machine.",
+      completionCandidates = Machines.class)
   private Path file;
 
   @Option(
@@ -124,7 +137,7 @@ final class MachineOptions {
   }
 
   String name() {
-    return file == null ? "this machine" : String.valueOf(file.getFileName());
+    return file == null ? "this machine" : MachineFile.label(file);
   }
 
   TopoSettings settings() {
@@ -208,11 +221,13 @@ final class MachineOptions {
   void refuseWithoutGpus() {
     if (isLive() && live().gpus() == 0) {
       throw new TopologyException(
-          (root == null ? "this machine" : "the machine of " + root)
-              + " has no topology: it has no GPU, neither on PCI nor from the driver",
+          "the topology of %s has no GPU, neither on PCI nor from the driver, and %s needs GPUs"
+              .formatted(
+                  root == null ? "this machine" : "the machine of " + root,
+                  spec.qualifiedName(" ").replaceFirst("^nccl ", "")),
           root == null ? "this machine" : root.toString(),
           "describe another machine with --file or NCCL_TOPO_FILE, or run the command on one with"
-              + " GPUs");
+              + " GPUs; nccl topo detect prints a topology without GPUs too");
     }
   }
 
@@ -245,7 +260,7 @@ final class MachineOptions {
     if (given == null) {
       given =
           file != null
-              ? Optional.of(TopologyFile.read(file))
+              ? Optional.of(new TopologyFile(file, MachineFile.read(file)))
               : TopologyFile.of(
                   root == null
                       ? find(Settings.NCCL_TOPO_FILE)

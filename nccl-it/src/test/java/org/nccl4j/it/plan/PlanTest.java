@@ -30,6 +30,7 @@ import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.plan.Traffic.Axis;
+import org.nccl4j.it.topo.MachineFile;
 import org.nccl4j.it.topo.ModelledNetwork;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -185,7 +186,8 @@ class PlanTest {
     assertEquals(0, run(words(line)), err.toString());
     assertTrue(out.toString().contains("left out, since too large for a GPU: "), out.toString());
     assertEquals(1, run(words(line + " --memory 8")));
-    assertTrue(err.toString().contains("No layout of llama-3-70b on 32 GPUs"), err.toString());
+    assertTrue(
+        err.toString().contains("nccl plan: no layout of llama-3-70b on 32 GPUs"), err.toString());
     assertTrue(err.toString().contains("remedy: add GPUs\n"), err.toString());
   }
 

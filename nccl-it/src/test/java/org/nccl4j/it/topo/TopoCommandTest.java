@@ -442,6 +442,9 @@ class TopoCommandTest {
     Path bad = Files.writeString(folder.resolve("bad.xml"), "<system version=\"2\"/>");
     assertEquals(1, run("graph", "--file", bad.toString()));
     assertTrue(err.toString().contains("bad.xml:1"), err.toString());
+    assertEquals(0, run("show", "--file", "dgx-h100"), err.toString());
+    assertTrue(out.toString().contains("H100") || out.toString().contains("GPU"), out.toString());
+    out.getBuffer().setLength(0);
     Path none = folder.resolve("none.xml");
     assertEquals(1, run("show", "--file", none.toString()));
     assertTrue(
