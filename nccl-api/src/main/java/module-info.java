@@ -28,6 +28,8 @@ module org.nccl4j.api {
       org.nccl4j.it;
   exports org.nccl4j.api.plan.trial to
       org.nccl4j.it;
+  exports org.nccl4j.api.registry to
+      org.nccl4j.it;
   exports org.nccl4j.api.settings to
       org.nccl4j.it,
       org.nccl4j.transport.net,

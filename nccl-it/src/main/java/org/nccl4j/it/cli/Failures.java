@@ -49,6 +49,15 @@ final class Failures {
    * Java, and begins with a capital.
    */
   private static String text(ParameterException e) {
+    String unknown = "Unknown subcommand "; // of picocli's help
+    if (String.valueOf(e.getMessage()).startsWith(unknown)) {
+      String word = e.getMessage().substring(unknown.length()).replaceFirst("[.\\s]+$", "");
+      CommandSpec spec = e.getCommandLine().getCommandSpec();
+      return "unknown command "
+          + word
+          + ": use "
+          + commands(spec.parent() == null ? spec : spec.parent());
+    }
     String text =
         String.valueOf(e.getMessage())
             .replace("option option", "option")

@@ -15,6 +15,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
@@ -218,12 +219,28 @@ final class Validation {
         processes,
         Placement.of(options.hosts, options.launcher),
         settings,
-        List.of(options.transports),
+        transports(),
         timeout,
         RegistrationMode.values()[options.register],
         options.binding.equals("core")
             && kind == Device.Kind.HOST
             && (processes || options.gpus == 1));
+  }
+
+  /** Those allowed, all of which this process can load: ranks have the same class path. */
+  private List<String> transports() {
+    String wanted = String.join(",", options.transports);
+    try {
+      TransportRegistry.providers(wanted);
+    } catch (InvalidArgumentException e) {
+      throw new InvalidArgumentException(
+          ErrorId.OPTION,
+          "--transport %s: %s"
+              .formatted(wanted, e.problem().replaceFirst("^NCCL4J_TRANSPORTS=\\S* ", "it ")),
+          e.remedy(),
+          e);
+    }
+    return List.of(options.transports);
   }
 
   /** Seconds, at least 1. */
@@ -284,11 +301,15 @@ final class Validation {
         options.stepBytes != null && options.stepFactor != null,
         "-i and -f are both given: sizes grow by a step or by a factor, not by both",
         "leave one of them out");
-    if (options.stepFactor != null) {
-      between("-f", options.stepFactor, 1, 1 << 20);
-    }
     long min = size("-b", options.minBytes);
     long max = size("-e", options.maxBytes);
+    if (options.stepFactor != null) {
+      between("-f", options.stepFactor, 1, 1 << 20);
+      refuseIf(
+          options.stepFactor == 1 && min < max,
+          "-f 1: the sizes never grow",
+          "give -f a factor above 1, or -i a step");
+    }
     if (options.stepBytes != null) {
       return new SizeRange(min, max, size("-i", options.stepBytes), 1);
     }

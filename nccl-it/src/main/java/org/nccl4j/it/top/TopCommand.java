@@ -33,7 +33,8 @@ import picocli.CommandLine.Spec;
       "Reads the flight recorders of processes of this host and user, which costs the processes"
           + " nothing; with --job it queries a job's ranks on all hosts.",
       "Bandwidths are nccl-tests' algorithm and bus bandwidth, over the whole time between two"
-          + " frames."
+          + " frames.",
+      "Exit status 3 if no process has a communicator."
     },
     mixinStandardHelpOptions = true)
 public final class TopCommand implements Callable<Integer> {

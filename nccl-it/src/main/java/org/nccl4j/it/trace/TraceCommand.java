@@ -29,12 +29,13 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "trace",
     description = {
-      "Writes a timeline of the operations of all ranks,",
-      "for ui.perfetto.dev or chrome://tracing.",
+      "Writes a timeline of the operations of all ranks.",
+      "ui.perfetto.dev and chrome://tracing show it.",
       "Records running Java processes of this host and user for some seconds, and reads recordings"
           + " of Java Flight Recorder, such as other hosts'. With --job it records a job's ranks on"
           + " all hosts. Clocks of different hosts are corrected by the collectives that the ranks"
-          + " have in common."
+          + " have in common.",
+      "Exit status 3 if no process has a communicator."
     },
     mixinStandardHelpOptions = true)
 public final class TraceCommand implements Callable<Integer> {

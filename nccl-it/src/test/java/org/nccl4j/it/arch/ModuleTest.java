@@ -133,7 +133,7 @@ class ModuleTest {
         "nccl-device | api it transport.net transport.nvls | host kernel",
         "nccl-device | api transport.nvls | symmetric",
         "nccl-api | it | init.ahead init.costs observe observe.flight observe.http observe.span"
-            + " plan.algorithm plan.cost plan.trial",
+            + " plan.algorithm plan.cost plan.trial registry",
         "nccl-api | it transport.net transport.nvls transport.p2p | settings wire",
         "nccl-api | transport.nvls | multicast",
         "nccl-transport-net | it | net net.ib net.plugin",

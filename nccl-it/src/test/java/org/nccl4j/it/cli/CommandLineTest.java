@@ -33,6 +33,7 @@ final class CommandLineTest {
         "perv | 'perv'",
         "foo | unknown command 'foo': use perf, tune, run, topo, plan, doctor, diagnose, top,"
             + " trace, device-headers, with or dist",
+        "help frob | unknown command 'frob': use perf, tune, run",
         "topo | no command is given: use detect, show",
         "topo shaw | unknown command 'shaw': use detect, show",
         "topo show x.xml | one argument too many",
@@ -51,6 +52,8 @@ final class CommandLineTest {
         "perf all_reduce -i 1M -f 2 | -i and -f",
         "perf all_reduce -i 0 | the step is 0",
         "perf all_reduce -f 0 | -f 0 is out of range",
+        "perf all_reduce -f 1 | -f 1: the sizes never grow",
+        "perf all_reduce -t 2 --transport Nope | --transport Nope: it names 'Nope'",
         "perf all_reduce -f two | two",
         "perf all_reduce -n 0 | -n 0 is out of range",
         "perf all_reduce -n many | -n many is not a number",
