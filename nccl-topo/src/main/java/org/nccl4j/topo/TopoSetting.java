@@ -35,7 +35,12 @@ public record TopoSetting<T>(
 
   /** Declares a setting that is on or off. */
   public static TopoSetting<Boolean> flag(String name, boolean defaultValue, String sentence) {
-    return new TopoSetting<>(name, defaultValue, "0 or 1", sentence, new FlagParser());
+    return new TopoSetting<>(
+        name,
+        defaultValue,
+        "0 or 1; also false or true, no or yes, off or on",
+        sentence,
+        new FlagParser());
   }
 
   /** Declares a setting with any text. */

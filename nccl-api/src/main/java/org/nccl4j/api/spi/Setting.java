@@ -167,6 +167,9 @@ public final class Setting<T> {
           ? duration.toString().substring("PT".length()).toLowerCase(Locale.ROOT)
           : duration.toMillis() + "ms";
     }
+    if (defaultValue instanceof Boolean flag) {
+      return flag ? "1" : "0";
+    }
     return defaultValue instanceof Optional ? "" : defaultValue.toString();
   }
 

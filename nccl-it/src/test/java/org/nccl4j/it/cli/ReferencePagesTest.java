@@ -81,6 +81,9 @@ class ReferencePagesTest {
             4. the file in `NCCL_CONF_FILE`, or `~/.nccl.conf` if that is unset,
             5. `/etc/nccl.conf`.
 
+            Lines of files are NAME=VALUE; quotes around the whole value are removed. An empty value
+            counts as none.
+
             Not settings: NCCL4J_RANK, NCCL4J_NRANKS, NCCL4J_LOCAL_RANK and NCCL4J_UNIQUE_ID
             ([launchers](../guides/launchers.md)), NCCL_JAVA_OPTIONS (options of the JVM of
             `./nccl` and libnccl.so.2), NCCL4J_FAULTS
@@ -170,7 +173,9 @@ class ReferencePagesTest {
             message gives the fact, the place and the cause, then the remedy, and ends with the name of
             the kind in brackets. The name of a kind never changes. The first error of any rank
             reaches all ranks of its communicator: `asyncError()` and the streams report that first
-            cause.
+            cause. Only an error with the result code `INVALID_ARGUMENT` that a call throws stays on the
+            rank that called: its communicator remains usable, and the others wait until that rank calls
+            again or closes, or until their deadline.
 
             | kind | result code | meaning | remedy |
             |---|---|---|---|
