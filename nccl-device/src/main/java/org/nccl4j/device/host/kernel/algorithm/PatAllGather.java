@@ -15,7 +15,8 @@ import org.nccl4j.device.host.memory.HostMemory;
  * one is under way at each distance at a time.
  *
  * @param copies by which a rank copies its own part
- * @param leaves whether what is received leaves the caches before anybody reads it
+ * @param leaves whether what is received leaves the caches before anybody reads it; what is sent on
+ *     does not
  * @param to by distance
  * @param from by distance
  * @param partBytes of each rank
@@ -76,11 +77,12 @@ public record PatAllGather(
     RecvEnd end = from[level];
     int distance = 1 << level;
     int children = trees.children(distance);
+    boolean sendsOn = level > 0;
     end.awaitData(waiter, call);
     end.locate(waiter);
     for (int i = 0; i < children; i++) {
       long part = trees.below(distance, i) * partBytes;
-      end.copy(i * bytes, recv, part + at, bytes, leaves, waiter);
+      end.copy(i * bytes, recv, part + at, bytes, leaves && !sendsOn, waiter);
     }
     end.release();
   }
