@@ -231,7 +231,12 @@ public abstract class Lane {
     @HotPath
     public boolean sendSmall(HostMemory own) {
       P2pWork work = works[0];
-      return end.sendSmallNow(buffer(0, own), work.offset(), (int) work.bytes(), calls[0]);
+      int bytes = (int) work.bytes();
+      if (!end.sendSmallNow(buffer(0, own), work.offset(), bytes, calls[0])) {
+        return false;
+      }
+      end.takeNext(bytes, calls[0]);
+      return true;
     }
 
     @Override

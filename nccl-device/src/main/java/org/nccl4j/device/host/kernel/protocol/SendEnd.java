@@ -292,19 +292,17 @@ public final class SendEnd extends ConnectionEnd {
     count(bytes);
     step = now + 1;
     AtomicWords.storeRelease(front, frontIndex + slot, call.flag(now));
-    if (bytes > Ll128Slots.LINE_DATA && !call.oneWay) {
-      takeNext(bytes);
-    }
   }
 
   /**
-   * Takes the lines of the next step's slot from the receiver's cache, in time that this rank would
-   * spend waiting for the peer's step, so that the next step's stores need not wait for them. The
-   * flag's line stays: the receiver polls it.
+   * In LL128: takes the lines of the next step's slot from the receiver's cache, in time that this
+   * rank would spend waiting for the peer's step, so that the next step's stores need not wait for
+   * them. The flag's line stays: the receiver polls it. For a rank that sends to this peer alone:
+   * the stores of a step to another peer would have to wait for these lines.
    */
   @HotPath
-  private void takeNext(int bytes) {
-    if (head > step - Ll128Slots.count(bytes)) {
+  void takeNext(int bytes, Call call) {
+    if (bytes > Ll128Slots.LINE_DATA && !call.oneWay && head > step - Ll128Slots.count(bytes)) {
       int next = frontIndex + Ll128Slots.slot(layout, step, bytes);
       int end = next + LL128_DATA + bytes;
       for (int line = next + Ll128Slots.LINE_BYTES; line < end; line += Ll128Slots.LINE_BYTES) {

@@ -175,6 +175,9 @@ public final class SlotPrimitives extends Primitives {
       if (!receive && kept) {
         Copies.copy(source, sourceOffset, target, targetOffset, bytes);
       }
+      if (sends.length == 1) {
+        sends[0].takeNext(bytes, call);
+      }
     }
   }
 

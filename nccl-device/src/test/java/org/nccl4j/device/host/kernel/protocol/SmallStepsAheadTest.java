@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.Random;
 import java.util.stream.Stream;
@@ -56,6 +57,7 @@ class SmallStepsAheadTest {
     source.fill((byte) (sent + 1));
     boolean did = sender.sendSmallNow(source, 0, bytes, CALL);
     if (did) {
+      sender.takeNext(bytes, CALL);
       sent++;
       underWay.add(bytes);
     }
@@ -84,6 +86,32 @@ class SmallStepsAheadTest {
       while (!underWay.isEmpty()) {
         receive();
       }
+    }
+  }
+
+  /** The stores of a step to another peer would have to wait for these lines. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void onlyASenderToOnePeerTakesTheNextLines(int peers) {
+    try (DeviceMemory otherData = device.allocate(LAYOUT.dataBytes());
+        DeviceMemory otherCredit = device.allocate(ConnectionLayout.CREDIT_BYTES)) {
+      SendEnd[] ends = {sender, new SendEnd(2, new Connection(otherData, otherCredit), LAYOUT)};
+      HostMemory.of(data).fill((byte) 1);
+      new SlotPrimitives(
+              0,
+              waiter,
+              CALL,
+              new RecvEnd[0],
+              Arrays.copyOf(ends, peers),
+              null,
+              1,
+              source,
+              new BufferCopies(),
+              /* ll128= */ true)
+          .send(source, 0, 512);
+      int next = Ll128Slots.slot(LAYOUT, 1, 512) + Ll128Slots.LINE_BYTES;
+      HostMemory slots = HostMemory.of(data);
+      assertEquals(peers == 1 ? 0 : 1, slots.window(next).get(slots.index(next)));
     }
   }
 
