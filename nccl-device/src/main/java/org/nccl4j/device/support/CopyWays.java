@@ -17,7 +17,7 @@ import org.nccl4j.device.HotPath;
  */
 public final class CopyWays {
   /** The least bytes of each class of sizes. */
-  public static final List<Integer> SIZES = List.of(2 << 10, 8 << 10, 32 << 10);
+  public static final List<Integer> SIZES = List.of(2 << 10, 8 << 10, 32 << 10, 256 << 10);
 
   /** The least time between two writes while communicators exist. */
   static final long KEEP_NANOS = 60_000_000_000L;
@@ -85,10 +85,20 @@ public final class CopyWays {
     SLOTS,
     /** Out of slots and senders' buffers, for a reader that finds the outcome in the caches. */
     KEPT,
-    /** Between buffers, for a reader that finds the outcome in the caches. */
-    BUFFERS,
-    /** Its outcome leaves the caches before anybody reads it. */
-    LEAVING
+    /** The same where the outcome leaves the caches before anybody reads it. */
+    LEAVING,
+    /** Between buffers of a rank, for a reader that finds the outcome in the caches. */
+    OWN,
+    /** The same where the outcome leaves the caches before anybody reads it. */
+    OWN_LEAVING,
+    /** From a piece of scratch memory to a buffer of the rank, and out of the caches. */
+    SUMS,
+    /** From or to a buffer of a peer, for a reader that finds the outcome in the caches. */
+    PEERS,
+    /** The same where the outcome leaves the caches before anybody reads it. */
+    PEERS_LEAVING,
+    /** From a piece of scratch memory to a buffer of a peer, and out of the caches. */
+    PEERS_SUMS
   }
 
   /** A way of copying. */

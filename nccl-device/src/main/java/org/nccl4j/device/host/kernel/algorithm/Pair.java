@@ -27,6 +27,7 @@ abstract class Pair implements Kernel {
   final boolean leaves;
 
   final BufferCopies copies;
+  final BufferCopies peers;
   private final Kernel otherwise;
   private final SpinWait waiter;
   private final Call call;
@@ -44,6 +45,7 @@ abstract class Pair implements Kernel {
     this.isRoot = context.spec.rank() == work.root();
     this.leaves = context.leaves(work);
     this.copies = context.copies;
+    this.peers = copies.ofPeers();
     this.otherwise = otherwise;
     this.waiter = context.waiter;
     this.call = context.call(work);

@@ -46,7 +46,7 @@ final class PairBroadcast extends Pair {
       HostMemory from, long fromOffset, HostMemory to, long toOffset, long begin, long end) {
     for (long at = begin; at < end; at += PIECE) {
       int piece = (int) Math.min(PIECE, end - at);
-      copies.copy(from, fromOffset + at, to, toOffset + at, piece, leaves);
+      peers.copy(from, fromOffset + at, to, toOffset + at, piece, leaves);
       check();
     }
   }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.BufferCopies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
@@ -74,11 +75,13 @@ final class PairReduce extends Pair {
       long begin,
       long end) {
     boolean inPlace = a.address() + aOffset == target.address() + targetOffset;
-    boolean staged = leaves && (toBoth || !inPlace);
-    int most = staged ? STAGED_PIECE : toBoth ? COPIED_PIECE : PIECE;
+    boolean mayStage = leaves && (toBoth || !inPlace);
+    BufferCopies by = isRoot || toBoth ? copies : peers;
+    int most = mayStage ? STAGED_PIECE : toBoth ? COPIED_PIECE : PIECE;
     for (long at = begin; at < end; at += most) {
       int piece = (int) Math.min(most, end - at);
       int count = piece / elementBytes;
+      boolean staged = mayStage && by.stagesSum(piece);
       HostMemory to = staged ? scratch : target;
       long toOffset = staged ? 0 : targetOffset + at;
       reduction.reduce(a, aOffset + at, b, bOffset + at, to, toOffset, count);
@@ -86,10 +89,12 @@ final class PairReduce extends Pair {
         reduction.finish(to, toOffset, count);
       }
       if (staged) {
-        copies.copy(scratch, 0, target, targetOffset + at, piece, /* leaves= */ true);
+        by.copySum(scratch, 0, target, targetOffset + at, piece);
       }
-      if (toBoth) {
-        copies.copy(to, toOffset, target(), targetOffset() + at, piece, staged);
+      if (toBoth && mayStage) {
+        peers.copySum(to, toOffset, target(), targetOffset() + at, piece);
+      } else if (toBoth) {
+        peers.copy(to, toOffset, target(), targetOffset() + at, piece, /* leaves= */ false);
       }
       check();
     }

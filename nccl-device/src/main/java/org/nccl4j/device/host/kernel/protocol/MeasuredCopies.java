@@ -9,11 +9,13 @@ import org.nccl4j.device.support.CopyWays;
  * Copies data of one connection, or between buffers, by the fastest of three ways: the JVM's copy,
  * the C library's, and streaming stores. Which that is depends on the processor, on the size, on
  * where the lines are, and on a virtual machine also on the time: so every few thousand copies of
- * about a size all ways are measured by turns. No probe at creation can tell: until the JVM has
- * compiled its copy, which takes longer than the creation, the interpreter has another one. Until
- * the first measurement the way is that of other connections, of this process or of one before on
- * this machine ({@link CopyWays}); where there is one, the first measurement comes a period later.
- * Owned by the thread that runs the current kernel.
+ * about a size all ways are measured by turns, on copies a fixed distance apart: an operation's
+ * copies to this rank, to its peers and from a step's parts follow each other in a fixed order, and
+ * all ways have to meet the same of them. No probe at creation can tell: until the JVM has compiled
+ * its copy, which takes longer than the creation, the interpreter has another one. Until the first
+ * measurement the way is that of other connections, of this process or of one before on this
+ * machine ({@link CopyWays}); where there is one, the first measurement comes a period later. Owned
+ * by the thread that runs the current kernel.
  */
 final class MeasuredCopies {
   /** Copies of less are the JVM's: they take little longer than to read the clock. */
@@ -24,8 +26,14 @@ final class MeasuredCopies {
    */
   static final int PERIOD = 2048;
 
+  /** A period also ends after so many bytes, once all ways have been measured in it. */
+  static final long PERIOD_BYTES = 1 << 30;
+
   /** The first copy of a period that is measured. */
   static final int FIRST = 64;
+
+  /** From one measured copy to the next: a multiple of the usual numbers of an order's copies. */
+  static final int SPACING = 24;
 
   /** Measured copies of each way; odd, for a median. */
   static final int SAMPLES = 7;
@@ -59,7 +67,11 @@ final class MeasuredCopies {
     final long[][] picos;
 
     int copies;
+    long moved;
     int way;
+
+    /** The number of the copy that is being measured, or -1. */
+    int sample = -1;
 
     /** True once the way is known, from another connection or from a measurement. */
     boolean isKnown;
@@ -101,18 +113,22 @@ final class MeasuredCopies {
 
   /** Copies whose outcome is soon read, from the caches. */
   static MeasuredCopies kept(CopyWays known) {
-    return new MeasuredCopies(known, CopyWays.Kind.KEPT, 0, /* streams= */ false, BY_LIBRARY);
+    return kept(known, CopyWays.Kind.KEPT);
   }
 
-  /** Copies from one buffer to another, the outcome of which is soon read. */
-  static MeasuredCopies betweenBuffers(CopyWays known) {
-    return new MeasuredCopies(known, CopyWays.Kind.BUFFERS, 0, /* streams= */ false, BY_LIBRARY);
+  /** The same of a kind. */
+  static MeasuredCopies kept(CopyWays known, CopyWays.Kind kind) {
+    return new MeasuredCopies(known, kind, 0, /* streams= */ false, BY_LIBRARY);
   }
 
   /** Copies whose outcome leaves the caches before anybody reads it. */
   static MeasuredCopies leaving(CopyWays known) {
-    return new MeasuredCopies(
-        known, CopyWays.Kind.LEAVING, LEAVING_WORTH, /* streams= */ true, BY_STREAMING);
+    return leaving(known, CopyWays.Kind.LEAVING);
+  }
+
+  /** The same of a kind. */
+  static MeasuredCopies leaving(CopyWays known, CopyWays.Kind kind) {
+    return new MeasuredCopies(known, kind, LEAVING_WORTH, /* streams= */ true, BY_STREAMING);
   }
 
   /** Copies some bytes, of which the next release store of this thread tells other threads. */
@@ -122,14 +138,9 @@ final class MeasuredCopies {
       Copies.copy(source, sourceOffset, target, targetOffset, bytes);
       return;
     }
-    Choice choice = choices[sizeClass(bytes)];
-    if (!choice.isKnown && (choice.copies == 0 || choice.copies == FIRST)) {
-      begin(choice, sizeClass(bytes));
-    }
-    int sample = choice.copies - FIRST;
-    choice.copies = (choice.copies + 1) % PERIOD;
-    boolean measured = sample >= 0 && sample < ways * SAMPLES;
-    int way = measured ? sample % ways : choice.way;
+    int way = turn(bytes);
+    int sample = sample(bytes);
+    boolean measured = sample >= 0;
     long begin = measured ? System.nanoTime() : 0;
     if (way == BY_JVM) {
       Copies.copyByJvm(source, sourceOffset, target, targetOffset, bytes);
@@ -143,20 +154,76 @@ final class MeasuredCopies {
     }
   }
 
+  /** Counts a copy of so many bytes, and returns its way. */
+  @HotPath
+  int turn(int bytes) {
+    Choice choice = choices[sizeClass(bytes)];
+    begin(choice, sizeClass(bytes));
+    int sample = nextSample(choice);
+    count(choice, bytes);
+    choice.sample = sample;
+    return sample < 0 ? choice.way : sample % ways;
+  }
+
+  /** The number of the counted copy of about so many bytes if it is measured, else -1. */
+  @HotPath
+  int sample(int bytes) {
+    return choices[sizeClass(bytes)].sample;
+  }
+
+  /**
+   * True if the next copy of so many bytes is by streaming stores, or measured. Otherwise the
+   * caller may do without it, and it counts as made: so the ways are measured again in time.
+   */
+  @HotPath
+  boolean streams(int bytes) {
+    if (bytes < LEAST_BYTES || ways <= BY_STREAMING) {
+      return false;
+    }
+    Choice choice = choices[sizeClass(bytes)];
+    begin(choice, sizeClass(bytes));
+    if (choice.way == BY_STREAMING || nextSample(choice) >= 0) {
+      return true;
+    }
+    count(choice, bytes);
+    return false;
+  }
+
+  @HotPath
+  private int nextSample(Choice choice) {
+    int since = choice.copies - FIRST;
+    boolean measured = since >= 0 && since < SPACING * ways * SAMPLES && since % SPACING == 0;
+    return measured ? since / SPACING : -1;
+  }
+
+  @HotPath
+  private void count(Choice choice, int bytes) {
+    choice.copies++;
+    choice.moved += bytes;
+    boolean ended = choice.copies >= PERIOD || choice.moved >= PERIOD_BYTES;
+    if (ended && choice.copies >= FIRST + SPACING * ways * SAMPLES) {
+      choice.copies = 0;
+      choice.moved = 0;
+    }
+  }
+
   /** Begins with the way that other connections have found, if there is one by now. */
   @HotPath
   private void begin(Choice choice, int sizes) {
+    if (choice.isKnown || choice.copies != 0 && choice.copies != FIRST) {
+      return;
+    }
     int way = known.number(kind, sizes);
     if (way != CopyWays.UNKNOWN && way < ways) {
       choice.way = way;
       choice.isKnown = true;
-      choice.copies = FIRST + ways * SAMPLES;
+      choice.copies = FIRST + SPACING * ways * SAMPLES;
     }
   }
 
   @HotPath
   private static int sizeClass(int bytes) {
-    return bytes < 8 << 10 ? 0 : bytes < 32 << 10 ? 1 : 2;
+    return bytes < 32 << 10 ? (bytes < 8 << 10 ? 0 : 1) : bytes < 256 << 10 ? 2 : 3;
   }
 
   /** Adds a time to those of about a size, and chooses after the last one. */

@@ -36,7 +36,7 @@ public final class SlotPrimitives extends Primitives {
   /** True if what is received leaves the caches before anybody reads it. */
   private boolean leaves;
 
-  /** True if what is combined and kept goes through the scratch memory, to leave from there. */
+  /** True if what is combined and kept may go through the scratch memory, to leave from there. */
   private boolean stages;
 
   /** Ends whose peers read the current step from this rank's buffer; 0 unless peers may. */
@@ -211,10 +211,12 @@ public final class SlotPrimitives extends Primitives {
     int firstEnd = (mode & PASSED) != 0 ? 1 : 0;
     boolean fills = (mode & SEND) != 0 && exposed + firstEnd < sends.length;
     boolean sendsOn = (mode & SEND) != 0;
-    boolean staged = receive && !sendsOn && isStaged(source, sourceOffset, outcome, outcomeOffset);
+    boolean mayStage =
+        receive && !sendsOn && mayStage(source, sourceOffset, outcome, outcomeOffset);
     int most = receive && source == null && !fills ? bytes : PIECE;
     for (int at = 0; at < bytes; at += most) {
       int piece = Math.min(most, bytes - at);
+      boolean staged = mayStage && copies.stagesSum(piece);
       if (receive) {
         HostMemory to = staged ? scratch : outcome;
         long toOffset = staged ? PIECE : outcomeOffset + at;
@@ -223,7 +225,7 @@ public final class SlotPrimitives extends Primitives {
           reduction.finish(to, toOffset, piece / elementBytes);
         }
         if (staged) {
-          copies.copy(scratch, PIECE, outcome, outcomeOffset + at, piece, /* leaves= */ true);
+          copies.copySum(scratch, PIECE, outcome, outcomeOffset + at, piece);
         }
       } else {
         load(source, sourceOffset + at, outcome, outcomeOffset + at, piece);
@@ -236,11 +238,11 @@ public final class SlotPrimitives extends Primitives {
   }
 
   /**
-   * True if an outcome goes through the scratch memory. In place it does not: the caches have its
+   * True if an outcome may go through the scratch memory. In place it does not: the caches have its
    * lines, since own data were read from them.
    */
   @HotPath
-  private boolean isStaged(
+  private boolean mayStage(
       HostMemory source, long sourceOffset, HostMemory outcome, long outcomeOffset) {
     return stages
         && source != null
@@ -368,9 +370,10 @@ public final class SlotPrimitives extends Primitives {
     if (exposes) {
       chooseSenders(target, bytes, mode);
     }
-    boolean staged = (mode & SEND) == 0 && isStaged(source, sourceOffset, target, targetOffset);
+    boolean mayStage = (mode & SEND) == 0 && mayStage(source, sourceOffset, target, targetOffset);
     for (int at = 0; at < bytes; at += PIECE) {
       int piece = Math.min(PIECE, bytes - at);
+      boolean staged = mayStage && copies.stagesSum(piece);
       HostMemory to = staged ? scratch : target;
       long toOffset = staged ? PIECE : targetOffset + at;
       combineInOrder(source, sourceOffset + at, to, toOffset, at, piece);
@@ -378,7 +381,7 @@ public final class SlotPrimitives extends Primitives {
         reduction.finish(to, toOffset, piece / elementBytes);
       }
       if (staged) {
-        copies.copy(scratch, PIECE, target, targetOffset + at, piece, /* leaves= */ true);
+        copies.copySum(scratch, PIECE, target, targetOffset + at, piece);
       }
       if ((mode & SEND) != 0 && exposed < sends.length) {
         fill(target, targetOffset + at, 0, at, piece);

@@ -50,19 +50,20 @@ public final class RmaKernels {
     if (work instanceof OneSidedWork.Put put) {
       HostMemory target =
           put.bytes() == 0 ? null : HostMemory.of(put.window().peers().get(put.place()));
-      return (send, recv) -> put(send, target, put);
+      boolean leaves = put.bytes() > 0 && cache.isExceeded(put.bytes());
+      return (send, recv) -> put(send, target, put, leaves);
     }
     OneSidedWork.Wait wait = (OneSidedWork.Wait) work;
     return (send, recv) -> await(wait, remote);
   }
 
   @HotPath
-  private void put(HostMemory source, HostMemory target, OneSidedWork.Put put) {
-    if (put.bytes() > 0) {
-      boolean leaves = cache.isExceeded(put.bytes());
-      copies.copyAll(source, 0, target, put.offset(), put.bytes(), leaves);
-    }
+  private void put(HostMemory source, HostMemory target, OneSidedWork.Put put, boolean leaves) {
     int place = put.place();
+    if (put.bytes() > 0) {
+      BufferCopies by = place == space.place() ? copies : copies.ofPeers();
+      by.copyAll(source, 0, target, put.offset(), put.bytes(), leaves);
+    }
     sent[place]++;
     HostMemory signals = HostMemory.of(space.resources().peers().get(place));
     AtomicWords.storeRelease(signals, layout.signal(space.place()), sent[place]);

@@ -43,6 +43,7 @@ public final class WindowKernels implements Kernel {
   private final long bytes;
   private final int element;
   private final BufferCopies copies;
+  private final BufferCopies peers;
 
   /** True if what is received leaves the caches before anybody reads it. */
   private final boolean leaves;
@@ -73,6 +74,7 @@ public final class WindowKernels implements Kernel {
     this.sends = views(work.send());
     this.recvs = views(work.recv());
     this.copies = copies;
+    this.peers = copies.ofPeers();
     this.leaves = cache.isExceeded(bytes * work.operation().recvParts(n, /* isRoot= */ true));
   }
 
@@ -92,7 +94,8 @@ public final class WindowKernels implements Kernel {
     long sendAt = sends == null ? -1 : send.address() - work.send().address();
     long recvAt = recvs == null ? -1 : recv.address() - work.recv().address();
     if (work.operation() == Operation.BROADCAST && self == work.root()) {
-      copies.copyAll(send, 0, recv, 0, bytes, leaves);
+      // All others read it from there.
+      copies.copyAll(send, 0, recv, 0, bytes, /* leaves= */ false);
     }
     arrivals.begin(signature(work, sendAt, recvAt), call);
     switch (work.operation()) {
@@ -105,7 +108,7 @@ public final class WindowKernels implements Kernel {
       }
       case BROADCAST -> {
         if (self != work.root()) {
-          copies.copyAll(recvs[work.root()], recvAt, recv, 0, bytes, leaves);
+          peers.copyAll(recvs[work.root()], recvAt, recv, 0, bytes, leaves);
         }
       }
       case ALL_GATHER -> give(send, 0, recvAt + self * bytes);
@@ -155,12 +158,25 @@ public final class WindowKernels implements Kernel {
       int piece = (int) Math.min(PIECE, end - at);
       combinePiece(sendAt + at, piece);
       if (target != null) {
-        copies.copy(sum, 0, target, at, piece, leaves);
+        copySum(copies, target, at, piece);
       }
       for (int distance = 0; recvAt >= 0 && distance < n; distance++) {
-        copies.copy(sum, 0, recvs[(self + distance) % n], recvAt + at, piece, leaves);
+        copySum(of(distance), recvs[(self + distance) % n], recvAt + at, piece);
       }
     }
+  }
+
+  private void copySum(BufferCopies by, HostMemory target, long at, int piece) {
+    if (leaves) {
+      by.copySum(sum, 0, target, at, piece);
+    } else {
+      by.copy(sum, 0, target, at, piece, /* leaves= */ false);
+    }
+  }
+
+  /** Copies from or to the windows of the rank that is so many places further. */
+  private BufferCopies of(int distance) {
+    return distance == 0 ? copies : peers;
   }
 
   private void combinePiece(long at, int piece) {
@@ -203,7 +219,7 @@ public final class WindowKernels implements Kernel {
       if (place == self && isSame(send, place * step, recvAt)) {
         continue;
       }
-      copies.copyAll(send, place * step, target, recvAt, bytes, leaves);
+      of(distance).copyAll(send, place * step, target, recvAt, bytes, leaves);
     }
   }
 
@@ -218,7 +234,7 @@ public final class WindowKernels implements Kernel {
       boolean same =
           place == self && work.send().address() + sendAt == recv.address() + place * bytes;
       if (!same) {
-        copies.copyAll(sends[place], sendAt, recv, place * bytes, bytes, leaves);
+        of(distance).copyAll(sends[place], sendAt, recv, place * bytes, bytes, leaves);
       }
     }
   }

@@ -1,6 +1,8 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import static org.nccl4j.device.host.kernel.protocol.MeasuredCopies.BY_JVM;
 import static org.nccl4j.device.host.kernel.protocol.MeasuredCopies.BY_LIBRARY;
@@ -13,6 +15,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.support.CopyWays;
@@ -24,6 +27,10 @@ class MeasuredCopiesTest {
   private static final int SMALL = 4 << 10;
   private static final int MIDDLE = 16 << 10;
   private static final int LARGE = 64 << 10;
+  private static final int HUGE = 16 << 20;
+
+  /** Copies from the first measured one to the last. */
+  private static final int MEASUREMENT = 3 * MeasuredCopies.SPACING * MeasuredCopies.SAMPLES;
 
   private final HostMemory source = HostMemory.of(HostDevice.instance().allocate(MOST));
   private final HostMemory target = HostMemory.of(HostDevice.instance().allocate(MOST));
@@ -64,6 +71,9 @@ class MeasuredCopiesTest {
     assertEquals(BY_JVM, copies.way(2 * SMALL));
     assertEquals(BY_JVM, copies.way(2 * MIDDLE - 1));
     assertEquals(BY_LIBRARY, copies.way(2 * MIDDLE));
+    measure(copies, LARGE, 90, 100);
+    assertEquals(BY_JVM, copies.way(4 * LARGE - 1));
+    assertEquals(BY_LIBRARY, copies.way(4 * LARGE));
   }
 
   @Test
@@ -124,6 +134,60 @@ class MeasuredCopiesTest {
     assertEquals(BY_JVM, copies.way(MOST), "the first measurement comes a period later");
   }
 
+  /** As a rank's copies for itself and its peers, which follow each other in a fixed order. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 6, 8, 12})
+  void theOrderOfCopiesDoesNotDecide(int targets) {
+    all()
+        .forEach(
+            copies -> {
+              for (int copy = 0; copy < MeasuredCopies.PERIOD; copy++) {
+                int way = copies.turn(LARGE);
+                int sample = copies.sample(LARGE);
+                if (sample >= 0) {
+                  int time = copy % targets == 0 ? 1 : 3;
+                  copies.add(LARGE, sample, time * (way == BY_LIBRARY ? 100 : 150));
+                }
+              }
+              assertEquals(BY_LIBRARY, copies.way(LARGE));
+            });
+  }
+
+  /** A few large copies are as much work as many small ones. */
+  @Test
+  void aPeriodOfLargeCopiesIsShort() {
+    CopyWays ways = new CopyWays();
+    ways.choose(Kind.KEPT, 3, Way.JVM);
+    MeasuredCopies copies = MeasuredCopies.kept(ways);
+    int measured = -1;
+    for (int copy = 0; copy < 200 && measured < 0; copy++) {
+      assertEquals(BY_JVM, copies.turn(HUGE));
+      measured = copies.sample(HUGE);
+    }
+    assertEquals(0, measured, "the way is measured soon");
+  }
+
+  /** Sums go straight to their target then, but for those that are measured. */
+  @Test
+  void nothingIsStagedWhereNothingIsStreamed() {
+    CopyWays ways = new CopyWays();
+    ways.choose(Kind.SUMS, 1, Way.LIBRARY);
+    MeasuredCopies copies = MeasuredCopies.leaving(ways, Kind.SUMS);
+    assumeTrue(copies.ways() == 3, "no streaming stores here");
+    int staged = 0;
+    for (int copy = 0; copy < MeasuredCopies.PERIOD * 3 / 2; copy++) {
+      if (copies.streams(MIDDLE)) {
+        staged++;
+        int way = copies.turn(MIDDLE);
+        copies.add(MIDDLE, copies.sample(MIDDLE), way == BY_STREAMING ? 200 : 100);
+      }
+    }
+    assertEquals(3 * MeasuredCopies.SAMPLES, staged);
+    measure(copies, MIDDLE, 100, 100, 10);
+    assertTrue(copies.streams(MIDDLE));
+    assertFalse(MeasuredCopies.kept(ways).streams(MIDDLE));
+  }
+
   @Test
   void aWayThatThisProcessLacksIsLeftOut() {
     CopyWays ways = new CopyWays();
@@ -137,6 +201,7 @@ class MeasuredCopiesTest {
     return Stream.of(
         MeasuredCopies.intoSlots(new CopyWays()),
         MeasuredCopies.kept(new CopyWays()),
+        MeasuredCopies.kept(new CopyWays(), Kind.OWN),
         MeasuredCopies.leaving(new CopyWays()));
   }
 
@@ -146,7 +211,7 @@ class MeasuredCopiesTest {
   void eachCopyIsWhole(MeasuredCopies copies) {
     long seed = Long.getLong("nccl4j.seed", 1);
     Random random = new Random(seed);
-    for (int turn = 0; turn < 3 * (MeasuredCopies.FIRST + 100); turn++) {
+    for (int turn = 0; turn < 4 * (MeasuredCopies.FIRST + MEASUREMENT); turn++) {
       check(copies, 1 + random.nextInt(MOST - 100), random, "seed " + seed + ", turn " + turn);
     }
   }
