@@ -408,6 +408,7 @@ static bool start_jvm(struct start* start) {
       {OFTEN("it.abi.RankHandle"), NULL},
       {OFTEN("api.Communicator"), NULL},
       {OFTEN("api.group.OperationDispatcher"), NULL},
+      {OFTEN("api.group.GroupLauncher"), NULL},
       {OFTEN("api.launch.Launcher"), NULL},
       {OFTEN("api.plan.Planner"), NULL},
       {OFTEN("device.cuda.CudaKernelCommunicator"), NULL},
