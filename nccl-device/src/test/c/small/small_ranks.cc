@@ -72,7 +72,7 @@ static void add(int me, int peer, bool sends, const Message& m) {
   for (u64 at = 0; sends && at < m.bytes; at++) group->buffers.back()[kGuard + at] = byteOf(m, at);
 }
 
-// As P2pPlans does: returns the number of blocks. Some groups share blocks in turn with the next.
+// As MessageGroups does: returns the number of blocks. Some groups share blocks in turn with the next.
 static u32 place(Rank& rank) {
   nccl4jP2pArguments& a = rank.arguments;
   u32 blocks = 0, first = 0, works = 0;
