@@ -21,7 +21,7 @@ final class P2pTasks {
   private final List<P2pTask> tasks = new ArrayList<>();
   private Known[] known = new Known[2];
 
-  /** The number of the known calls, from the first on, were planned last; 0 if others are known. */
+  /** The number of known calls, from the first on, that were planned last; 0 if others were. */
   private int planned;
 
   /** True if those that were planned last are a send and a receive, both with data. */

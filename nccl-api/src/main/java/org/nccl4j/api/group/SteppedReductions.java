@@ -67,7 +67,7 @@ final class SteppedReductions {
     return functions;
   }
 
-  /** Throws for a reduction by a supplied operator that this device or a quantisation refuses. */
+  /** Throws for a reduction by a supplied operator that this device refuses. */
   void check(FunctionReductions.Reduced call) {
     FunctionReductions.check(call, rank.device(), rank.who());
   }
