@@ -102,7 +102,7 @@ public final class PlanTables implements AutoCloseable {
 
   /** Takes a table back that neither its plan nor a graph has. */
   private void takeBack(Table table) {
-    if (table.isDiscarded && !table.isInForeignGraph && table.graphs.get() == 0) {
+    if (table.isDiscarded && !table.mayBeInUnknownGraph && table.graphs.get() == 0) {
       table.isDiscarded = false;
       freeBySize.get(table.size).add(table);
     }
@@ -153,7 +153,7 @@ public final class PlanTables implements AutoCloseable {
     private int filledBytes;
     private boolean isOnDevice; // later launches of the communicator find the table on the device
     private boolean isCaptured; // the launch under way is captured
-    private boolean isInForeignGraph; // it may be in a graph of another library
+    private boolean mayBeInUnknownGraph; // of another library, or begun before its record
 
     /** True if its plan has discarded it, and all launches outside graphs have ended. */
     private boolean isDiscarded;
@@ -196,7 +196,7 @@ public final class PlanTables implements AutoCloseable {
 
     private void keepFor(CaptureRegistry.Capture capture) {
       if (capture == null) {
-        isInForeignGraph = true;
+        mayBeInUnknownGraph = true;
       } else if (capture.keep(this, this::leaveGraph)) {
         graphs.incrementAndGet();
       }
@@ -232,7 +232,7 @@ public final class PlanTables implements AutoCloseable {
         if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
           throw e;
         }
-        isInForeignGraph = true; // a capture began between the check and the record
+        mayBeInUnknownGraph = true; // a capture began between the check and the record
         return true;
       }
     }
