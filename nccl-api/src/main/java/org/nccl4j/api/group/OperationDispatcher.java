@@ -24,7 +24,7 @@ import org.nccl4j.operation.Operation;
  * The entry of one rank's operations: checks them, and launches them or keeps them until the end of
  * their group.
  */
-public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch {
+public final class OperationDispatcher {
   private final CommunicatorRank rank;
   private final ArgumentCheck arguments;
   private final CheckedCall last = new CheckedCall();
@@ -61,7 +61,7 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
             rank.checksOverlaps());
     this.isOnHost = rank.device().kind() == Device.Kind.HOST;
     this.steps = new SteppedReductions(rank);
-    this.groups = new GroupLauncher(rank, steps, this);
+    this.groups = new GroupLauncher(rank, steps, this::launchCollective);
     this.planner = planner;
     this.launcher = launcher;
     this.signatures = signatures;
@@ -590,8 +590,7 @@ public final class OperationDispatcher implements GroupLauncher.CollectiveLaunch
   }
 
   /** Launches a collective of a group by itself; the thread is in the launcher. */
-  @Override
-  public void launch(Task task) {
+  private void launchCollective(Task task) {
     if (task.operator() != null) {
       launchSupplied(
           task.shape(), task.operator(), task.send(), task.recv(), task.count(), task.stream());
