@@ -401,7 +401,9 @@ public final class GroupScope {
   void settle() {
     try {
       for (int call = 0; call < exchange.size(); call++) {
-        batch.next().setHeld(exchange.rank(), exchange.call(call), exchange.stream(), call == 0);
+        batch
+            .next()
+            .setHeld(exchange.launcher(), exchange.call(call), exchange.stream(), call == 0);
       }
     } finally {
       exchange.clear();

@@ -16,7 +16,7 @@ final class RepeatedExchange {
   /** Null before the thread's first exchange that comes again. */
   private HeldLeases held;
 
-  private GroupLauncher rank;
+  private GroupLauncher launcher;
   private DeviceStream stream;
   private P2pTasks.Known first;
   private P2pTasks.Known second;
@@ -49,13 +49,13 @@ final class RepeatedExchange {
   @HotPath
   @SuppressWarnings("ReferenceEquality")
   private boolean mayGoOn(GroupLauncher next, DeviceStream nextStream) {
-    return size == 0 ? !launches : size == 1 && next == rank && nextStream == stream;
+    return size == 0 ? !launches : size == 1 && next == launcher && nextStream == stream;
   }
 
   @HotPath
   private void add(GroupLauncher its, P2pTasks.Known call, DeviceStream itsStream) {
     if (size == 0) {
-      rank = its;
+      launcher = its;
       stream = itsStream;
       first = call;
       if (held == null) {
@@ -78,12 +78,12 @@ final class RepeatedExchange {
   String heldFor(DeviceStream asked) {
     return size == 0 || asked != stream
         ? null
-        : CallShape.operation(first.shape()).key() + " of " + rank.who();
+        : CallShape.operation(first.shape()).key() + " of " + launcher.who();
   }
 
-  /** The rank of the calls; null if there are none. */
-  GroupLauncher rank() {
-    return rank;
+  /** Launches the calls; null if there are none. */
+  GroupLauncher launcher() {
+    return launcher;
   }
 
   DeviceStream stream() {
@@ -110,7 +110,7 @@ final class RepeatedExchange {
     size = 0; // host functions that run meanwhile see a new group
     launches = true;
     try {
-      launched = rank.launchAgain(first, second, stream);
+      launched = launcher.launchAgain(first, second, stream);
     } finally {
       launches = false;
       if (launched) {
@@ -125,9 +125,9 @@ final class RepeatedExchange {
   /** Keeps nothing of the calls. */
   @HotPath
   void clear() {
-    if (rank != null && !launches) {
+    if (launcher != null && !launches) {
       held.release();
-      rank = null;
+      launcher = null;
       stream = null;
       first = null;
       second = null;
