@@ -21,6 +21,9 @@ import org.nccl4j.it.trace.Span.RecordedProcess;
 final class RecordingReader {
   private static final String PREFIX = "org.nccl4j.";
 
+  /** The first bytes of each of a recording's parts. */
+  private static final int MAGIC = 'F' << 24 | 'L' << 16 | 'R' << 8;
+
   /** The place of the size in each of a recording's parts, 0 while the part is written. */
   private static final int SIZE_AT = 8;
 
@@ -82,8 +85,8 @@ final class RecordingReader {
     // Like other files first: of one that is missing, the recording's error has other words.
     try (FileChannel in = FileChannel.open(file)) {
       long end = in.size();
-      long part = 0;
-      do {
+      long part = hasMagic(in) ? 0 : end; // the JDK refuses what is no recording
+      while (part < end) {
         long size = partSize(in, part);
         if (size == 0 || size > end - part) {
           // The JDK would wait for its end, for ever if the process was killed.
@@ -93,18 +96,29 @@ final class RecordingReader {
               "its process has not finished it, or the file is cut off; dump it with jcmd");
         }
         part = size < 0 ? end : part + size; // a damaged one is left to the JDK
-      } while (part < end);
+      }
     }
     return new RecordingFile(file);
   }
 
+  private static boolean hasMagic(FileChannel in) throws IOException {
+    ByteBuffer magic = read(in, 0, Integer.BYTES);
+    return !magic.hasRemaining() && magic.getInt(0) == MAGIC;
+  }
+
   /** The size in the header of a part; 0 while it is written, or if the header is cut off. */
   private static long partSize(FileChannel in, long part) throws IOException {
-    ByteBuffer header = ByteBuffer.allocate(SIZE_AT + Long.BYTES);
-    while (header.hasRemaining() && in.read(header, part + header.position()) > 0) {
+    ByteBuffer header = read(in, part, SIZE_AT + Long.BYTES);
+    return header.hasRemaining() ? 0 : header.getLong(SIZE_AT);
+  }
+
+  /** Bytes from a place on; some of the buffer remains where the file ends before. */
+  private static ByteBuffer read(FileChannel in, long at, int n) throws IOException {
+    ByteBuffer bytes = ByteBuffer.allocate(n);
+    while (bytes.hasRemaining() && in.read(bytes, at + bytes.position()) > 0) {
       continue;
     }
-    return header.hasRemaining() ? 0 : header.getLong(SIZE_AT);
+    return bytes;
   }
 
   private static void add(RecordedEvent event, RecordedProcess process, List<Span> spans) {

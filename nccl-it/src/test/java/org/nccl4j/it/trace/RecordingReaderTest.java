@@ -1,11 +1,13 @@
 package org.nccl4j.it.trace;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -91,6 +93,16 @@ class RecordingReaderTest {
     Files.write(file, two);
     put(part.length + SIZE_AT, 0);
     assertTrue(problem().contains("has not finished it"), problem());
+  }
+
+  /** No process writes it, and no dump would mend it. */
+  @Test
+  void aForeignFileIsNotCalledUnfinished() throws IOException {
+    byte[] numbers = "time,bytes,rank\n".repeat(9).getBytes(StandardCharsets.US_ASCII);
+    for (int length : new int[] {0, 3, 5, numbers.length}) {
+      Files.write(file, Arrays.copyOf(numbers, length));
+      assertFalse(problem().contains("has not finished it"), problem());
+    }
   }
 
   @Test
