@@ -57,17 +57,24 @@ final class HostMachines {
 
   /**
    * The hosts that the user named and that no rank is on, for a message. Ranks appear one after the
-   * other, so two frames must agree; hosts that were told are told again only if they change.
+   * other, so two frames must agree, unless no other comes; hosts that were told are told again
+   * only if they change. A frame without some roots, whose ranks may be missing, does not count.
    *
-   * @param ofRanks the hosts of a frame's ranks
+   * @param isLast no other frame comes
    */
-  Optional<String> unknown(Set<String> ofRanks) {
+  Optional<String> unknown(Frame frame, boolean isLast) {
+    return frame.unreached().isEmpty()
+        ? unknown(TrafficMap.hosts(frame), isLast)
+        : Optional.empty();
+  }
+
+  Optional<String> unknown(Set<String> ofRanks, boolean isLast) {
     if (ofRanks.isEmpty()) {
       return Optional.empty();
     }
     Set<String> missing = new TreeSet<>(named);
     missing.removeAll(ofRanks);
-    boolean agrees = missing.equals(missingBefore);
+    boolean agrees = isLast || missing.equals(missingBefore);
     missingBefore = missing;
     if (!agrees || missing.equals(told)) {
       return Optional.empty();

@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
 import org.nccl4j.api.observe.JobReport;
@@ -98,7 +97,7 @@ public final class TopCommand implements Callable<Integer> {
               + " detected.")
   private final List<String> machines = new ArrayList<>();
 
-  /** Null without --web, and once its hosts have been looked at. */
+  /** Null without --web. */
   private HostMachines known;
 
   private final JobProcesses ofJob = new JobProcesses();
@@ -201,7 +200,7 @@ public final class TopCommand implements Callable<Integer> {
       Frame frame = next(source, meter);
       if (server != null) {
         server.show(frame);
-        tellUnknownHosts(TrafficMap.hosts(frame));
+        tellUnknownHosts(frame, n == frames - 1);
       } else if (json) {
         out.println(FrameJson.of(frame));
         out.flush();
@@ -219,9 +218,9 @@ public final class TopCommand implements Callable<Integer> {
   }
 
   /** Says which hosts of --machine have no ranks. */
-  private void tellUnknownHosts(Set<String> ofRanks) {
+  private void tellUnknownHosts(Frame frame, boolean isLast) {
     if (known != null) {
-      known.unknown(ofRanks).ifPresent(spec.commandLine().getErr()::println);
+      known.unknown(frame, isLast).ifPresent(spec.commandLine().getErr()::println);
     }
   }
 
