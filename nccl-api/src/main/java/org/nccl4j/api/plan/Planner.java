@@ -423,6 +423,8 @@ public final class Planner {
     long bytes = wholeBytes(shape, count);
     int few = costs.fewestChannels(operation, choice, bytes);
     int full = fullBlocks(algorithm);
+    int blocks =
+        rules.ctas.limit(costs.channels(operation, choice, bytes), few, /* slots= */ false, bytes);
     int most = rules.ctas.mostOfDevice(few, /* slots= */ false, bytes);
     return new WindowWork(
         operation,
@@ -433,7 +435,7 @@ public final class Planner {
         count,
         algorithm.needsSend(operation) ? in.from().view() : null,
         algorithm.needsRecv(operation) ? in.to().view() : null,
-        rules.ctas.limit(costs.channels(operation, choice, bytes), few, /* slots= */ false, bytes),
+        full == 0 ? blocks : Math.min(blocks, full), // measured ones are of NVLink
         most == 0 || full == 0 ? Math.max(most, full) : Math.min(most, full),
         rules.ctas.sparing(),
         CallShape.function(shape));
@@ -444,9 +446,11 @@ public final class Planner {
    * than NVLink; 0 for no limit.
    */
   public int fullBlocks(Algorithm algorithm) {
-    boolean stores =
-        algorithm == Algorithm.DIRECT_ONE_SHOT || algorithm == Algorithm.DIRECT_TWO_SHOT;
-    return stores ? rules.ctas.limit(ranks.mostWindowBlocks()) : 0;
+    return storesBetweenWindows(algorithm) ? rules.ctas.limit(ranks.mostWindowBlocks()) : 0;
+  }
+
+  private static boolean storesBetweenWindows(Algorithm algorithm) {
+    return algorithm == Algorithm.DIRECT_ONE_SHOT || algorithm == Algorithm.DIRECT_TWO_SHOT;
   }
 
   /**
@@ -703,17 +707,15 @@ public final class Planner {
   /** The blocks of a choice, as a line to read; none on devices without blocks. */
   private String blocks(Operation operation, AlgorithmChoice choice, long bytes) {
     boolean engines = choice.algorithm().needsCopyEngines(); // their kernels have their own number
-    int full = fullBlocks(choice.algorithm());
-    if (full != 0) {
-      return "  blocks: at most %d, which fill the path between two GPUs%n".formatted(full);
-    }
-    return rules.ctas.equals(CtaLimits.NONE)
+    int full = storesBetweenWindows(choice.algorithm()) ? ranks.mostWindowBlocks() : 0;
+    return rules.ctas.equals(CtaLimits.NONE) && full == 0
         ? ""
         : rules.ctas.explain(
             engines ? 0 : costs.channels(operation, choice, bytes),
             costs.fewestChannels(operation, choice, bytes),
             choice.hasSlots(),
-            bytes);
+            bytes,
+            full);
   }
 
   /** The algorithm and protocol of an operation over connections. */

@@ -119,6 +119,26 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
         .formatted(number, reason, limited ? ", within NCCL_MIN_CTAS and NCCL_MAX_CTAS" : "");
   }
 
+  /**
+   * The number of blocks and its reason, likewise.
+   *
+   * @param full blocks that fill the path between two GPUs; 0 if all of them do not
+   */
+  public String explain(int best, int few, boolean slots, long bytes, int full) {
+    int others = limit(best, few, slots, bytes);
+    int most = others == 0 ? mostOfDevice(few, slots, bytes) : others;
+    int allowed = limit(full);
+    if (full == 0 || most != 0 && most <= allowed) {
+      return explain(best, few, slots, bytes);
+    }
+    return "  blocks: at most %d, %s%n"
+        .formatted(
+            allowed,
+            allowed == full
+                ? "which fill the path between two GPUs"
+                : "within NCCL_MIN_CTAS and NCCL_MAX_CTAS");
+  }
+
   /** Most blocks of a kernel that waits for no other rank; 0 for no limit. */
   public int mostOfLocal() {
     return sparing ? limit(SPARING_CHANNELS) : mostOfDevice();

@@ -114,6 +114,31 @@ class CtaLimitsTest {
         new CtaLimits(1, 64, 64, /* sparing= */ true).explain(64, 48, true, 8));
   }
 
+  /** The bound of a path slower than NVLink is not the reason where a setting allows fewer. */
+  @Test
+  void blocksThatFillAPathComeWithTheirReason() {
+    String full = "  blocks: at most 10, which fill the path between two GPUs%n".formatted();
+    CtaLimits limits = new CtaLimits(1, 64, 64);
+    for (int best : new int[] {0, 64, 128}) {
+      assertEquals(full, limits.explain(best, 0, false, 8, 10));
+      assertEquals(limits.explain(best, 0, false, 8), limits.explain(best, 0, false, 8, 0));
+      assertEquals(
+          "  blocks: at most 16, within NCCL_MIN_CTAS and NCCL_MAX_CTAS%n".formatted(),
+          new CtaLimits(16, 64, 64).explain(best, 0, false, 8, 10));
+    }
+    assertEquals(
+        "  blocks: 4 (for the least time, within NCCL_MIN_CTAS and NCCL_MAX_CTAS)%n".formatted(),
+        new CtaLimits(1, 4, 64).explain(64, 0, false, 8, 10));
+    assertEquals(
+        ("  blocks: chosen by the device, at most 4 (for the least time, within NCCL_MIN_CTAS and"
+                + " NCCL_MAX_CTAS)%n")
+            .formatted(),
+        new CtaLimits(1, 4, 64).explain(0, 0, false, 8, 10));
+    assertEquals(
+        "  blocks: 12 (few, by NCCL_CTA_POLICY)%n".formatted(),
+        new CtaLimits(1, 64, 64, /* sparing= */ true).explain(64, 0, false, 8, 16));
+  }
+
   @Test
   void costsOfFewBlocksAvoidWhatNeedsMany() {
     CostModel base =
