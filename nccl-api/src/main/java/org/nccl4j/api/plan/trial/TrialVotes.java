@@ -54,7 +54,7 @@ final class TrialVotes {
   private static final int NONE = -1;
 
   /**
-   * Whose votes.
+   * The rank that votes.
    *
    * @param communicator its number, which no other has
    * @param patience longest wait for a decision

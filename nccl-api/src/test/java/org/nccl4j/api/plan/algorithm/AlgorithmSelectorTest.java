@@ -9,6 +9,7 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.api.plan.cost.CommunicatorProfile;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
