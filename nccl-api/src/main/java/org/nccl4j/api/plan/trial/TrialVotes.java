@@ -294,9 +294,6 @@ final class TrialVotes {
   /** The first trial that is far enough ahead and has room; null if there is none. */
   private TrialNotice proposal(
       int shape, int next, TrialSchedule schedule, TrialBudget budget, long now) {
-    if (proposal != null && !proposal.isLate) {
-      ahead = Math.max(LEAST_AHEAD, ahead - 1);
-    }
     int first = Math.max(next + ahead, proposed[shape] + 1); // answers are to one proposal alone
     int algorithms = schedule.choices().size() - 1;
     for (int round = first; round < first + algorithms; round++) {
@@ -364,6 +361,7 @@ final class TrialVotes {
       return null;
     }
     leastSpent[proposal.shape] = proposal.least;
+    ahead = Math.max(LEAST_AHEAD, ahead - 1);
     return settle(proposal.least <= proposal.room);
   }
 

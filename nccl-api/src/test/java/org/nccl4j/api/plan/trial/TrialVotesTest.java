@@ -471,4 +471,31 @@ class TrialVotesTest {
     ranks.zero.propose(0, 2, ranks.schedule, budget);
     assertEquals(2, ranks.network.count(Type.PROPOSED));
   }
+
+  /** Else each proposal would be too late again while calls are faster than notices. */
+  @Test
+  void onlyAnAgreementBringsProposalsNearer() {
+    Agreed ranks = new Agreed();
+    TrialBudget budget = new TrialBudget(ranks.schedule);
+    Rank zero = ranks.network.ranks.get(0);
+    ranks.zero.tell(SHAPE, 0, 0, 0);
+    List<Integer> proposed = new ArrayList<>();
+    int next = 0;
+    for (Type answer :
+        List.of(Type.TOO_LATE, Type.TOO_LATE, Type.NOT_READY, Type.NOT_READY, Type.AGREED)) {
+      ranks.zero.propose(SHAPE, next, ranks.schedule, budget);
+      TrialNotice told = TrialNotice.decode(ranks.network.ways.get(1).peekLast()).orElseThrow();
+      assertEquals(Type.PROPOSED, told.type());
+      proposed.add(told.round() - next);
+      zero.hears.accept(
+          new TrialNotice(COMMUNICATOR, answer, 1, SHAPE, told.round(), 0, 0).encode());
+      next = told.round() + 1;
+      ranks.zero.decide(SHAPE, told.round(), ACCEPTS);
+      ranks.network.nanos += Duration.ofSeconds(1).toNanos();
+    }
+    ranks.zero.propose(SHAPE, next, ranks.schedule, budget);
+    proposed.add(
+        TrialNotice.decode(ranks.network.ways.get(1).peekLast()).orElseThrow().round() - next);
+    assertEquals(List.of(1, 2, 4, 4, 4, 3), proposed);
+  }
 }
