@@ -444,11 +444,11 @@ public final class Trials {
     CloseAll all = new CloseAll();
     all.take(this::collect);
     if (missing != null) {
-      tellMissing(missing.after());
+      all.take(() -> tellMissing(missing.after()));
     }
-    log.write();
+    all.take(log::write);
     if (agreement != null) {
-      agreement.close();
+      all.take(agreement::close);
     }
     if (votes != null) {
       all.take(votes::close);
