@@ -13,6 +13,12 @@ import org.nccl4j.device.kernel.RmaSpace;
  * thread that gives the proxy its turn.
  */
 final class GinPeer {
+  /**
+   * Most steps that one message exposes: acknowledgements, answers and other rings' messages have
+   * their place between two such messages of a large put.
+   */
+  private static final int MOST_EXPOSED = 32;
+
   private final int rank;
   private final ConnectionLayout layout;
   private final int slotBytes;
@@ -27,6 +33,9 @@ final class GinPeer {
   private final Part[] parts = new Part[ConnectionLayout.STEPS];
   private long begun;
   private long acknowledged;
+
+  /** The ring that has waited for credit the longest, and sends next; null if any may. */
+  private GinRing first;
 
   /** Null where all data go through slots. */
   private final GinDevice.Exposing exposing;
@@ -126,6 +135,24 @@ final class GinPeer {
     return begun - sent() < ConnectionLayout.STEPS;
   }
 
+  /**
+   * True if a ring can begin a message. A ring that waits for credit has its turn before those that
+   * have just sent.
+   *
+   * @param waits true if the ring has sent nothing in this turn
+   */
+  boolean hasCreditFor(GinRing ring, boolean waits) {
+    boolean mine = first == null || first == ring || !first.isOpen();
+    if (mine && hasCredit()) {
+      first = null;
+      return true;
+    }
+    if (mine && waits) {
+      first = ring;
+    }
+    return false;
+  }
+
   /** The number of the next message. */
   long next() {
     return begun;
@@ -155,6 +182,11 @@ final class GinPeer {
   /** True if some bytes of a window are sent from there. */
   boolean exposes(DeviceMemory source, long at, long bytes) {
     return exposing != null && exposing.takes(source, at, bytes);
+  }
+
+  /** Returns the most bytes that one message exposes, which fill its steps. */
+  long mostExposed() {
+    return (long) MOST_EXPOSED * slotBytes;
   }
 
   /** Begins a message whose data are sent from where they are, in the steps behind it. */

@@ -58,7 +58,7 @@ public final class GinProxy implements RmaSpace.KernelPuts {
   /** Replaced, never changed. */
   private volatile GinRing[] rings = new GinRing[0];
 
-  /** Alternates, so that neither kernels' puts nor answers take all slots. */
+  /** False after answers were sent alone: neither kernels' puts nor answers take all slots. */
   private boolean answersFirst;
 
   /** Rings ever opened: their numbers are the same on all ranks. */
@@ -160,13 +160,13 @@ public final class GinProxy implements RmaSpace.KernelPuts {
         done++;
       }
     }
-    answersFirst = !answersFirst;
-    done += answersFirst ? answerAll() : 0;
-    for (GinRing ring : rings) {
-      done += send(ring);
+    int answers = answersFirst ? answerAll() : 0;
+    int sent = sendAll();
+    answers += answersFirst ? 0 : answerAll();
+    if (answers + sent > 0) {
+      answersFirst = answers == 0 || sent > 0 && !answersFirst;
     }
-    done += answersFirst ? 0 : answerAll();
-    done += post();
+    done += answers + sent + post();
     for (GinRing ring : rings) {
       done += ring.countDone(peers);
     }
@@ -175,6 +175,14 @@ public final class GinProxy implements RmaSpace.KernelPuts {
 
   // ---- Sending ----
 
+  private int sendAll() {
+    int done = 0;
+    for (GinRing ring : rings) {
+      done += send(ring);
+    }
+    return done;
+  }
+
   private int send(GinRing ring) {
     int done = 0;
     while (ring.hasWork()) {
@@ -182,7 +190,7 @@ public final class GinProxy implements RmaSpace.KernelPuts {
         ring.take(checks);
       }
       GinPeer to = peers[ring.rank()];
-      if (!to.hasCredit() || ring.isGet() && !to.mayAsk()) {
+      if (ring.isGet() && !to.mayAsk() || !to.hasCreditFor(ring, done == 0)) {
         return done;
       }
       if (ring.isGet()) {
@@ -206,18 +214,17 @@ public final class GinProxy implements RmaSpace.KernelPuts {
   }
 
   private void expose(GinRing ring, GinPeer to) {
-    long left = ring.left();
+    long part = Math.min(to.mostExposed(), ring.left());
     GinPeer.Part begun =
         to.expose(
             ring.window(),
             ring.offset(),
             ring.own(),
             ring.ownOffset(),
-            left,
-            ring.signalOf(left),
+            part,
+            ring.signalOf(part),
             ring.number());
-    ring.sent(left, begun.end - 1, GinRing.Way.EXPOSED);
-    enqueue(begun, ring);
+    enqueue(begun, ring.sent(part, begun.end - 1, GinRing.Way.EXPOSED) ? ring : null);
   }
 
   private void copy(GinRing ring, GinPeer to) {
@@ -247,13 +254,13 @@ public final class GinProxy implements RmaSpace.KernelPuts {
       DeviceMemory source = checks.asked(peer.rank(), get.window(), get.offset(), get.bytes());
       long from = get.offset() + gets.sent();
       long to = get.toOffset() + gets.sent();
-      long part = get.bytes() - gets.sent();
-      if (peer.exposes(source, from, part)) {
-        int signal = GinMessage.ANSWERED;
+      long left = get.bytes() - gets.sent();
+      boolean exposes = peer.exposes(source, from, left);
+      long part = Math.min(exposes ? peer.mostExposed() : room, left);
+      int signal = part == left ? GinMessage.ANSWERED : GinMessage.ANSWER;
+      if (exposes) {
         enqueue(peer.expose(get.toWindow(), to, source, from, part, signal, 0), null);
       } else {
-        int signal = part <= room ? GinMessage.ANSWERED : GinMessage.ANSWER;
-        part = Math.min(room, part);
         out.begin(peer.nextData(), source.address() + from, part);
         enqueue(peer.begin(get.toWindow(), to, (int) part, signal, 0), null);
       }

@@ -58,6 +58,9 @@ final class GinRing implements RmaSpace.KernelRing {
   private long bytes;
   private long sent;
 
+  /** True if a part of the descriptor is sent from the window. */
+  private boolean exposed;
+
   /** The way of a descriptor's data. */
   enum Way {
     COPIED,
@@ -250,6 +253,7 @@ final class GinRing implements RmaSpace.KernelRing {
     }
     own = bytes == 0 ? null : checks.own(get, ownWindow, ownOffset, bytes);
     sent = 0;
+    exposed = false;
     sending = true;
     taken++;
     store(GinLayout.TAKEN, taken);
@@ -304,12 +308,13 @@ final class GinRing implements RmaSpace.KernelRing {
    */
   boolean sent(long part, long number, Way way) {
     sent += part;
+    exposed |= way == Way.EXPOSED;
     if (sent < bytes) {
       return false;
     }
     int slot = (int) ((taken - 1) % slots);
     toRank[slot] = rank;
-    ways[slot] = way;
+    ways[slot] = exposed ? Way.EXPOSED : way; // the network may still read an earlier part
     last[slot] = number;
     sending = false;
     own = null;

@@ -62,7 +62,9 @@ class GinZeroCopyTest {
     boolean places = true;
     boolean stopped;
     boolean ended;
+    boolean refuses;
     int inWindows;
+    long most = Long.MAX_VALUE;
     private long carried;
 
     Connection connection() {
@@ -75,6 +77,7 @@ class GinZeroCopyTest {
       NativeWords from = new NativeWords(send.data().address());
       NativeWords credit = new NativeWords(recv.credit().address());
       if (stopped
+          || carried >= most
           || from.getLong(ConnectionLayout.TAIL) <= carried
           || carried - credit.getLong(ConnectionLayout.HEAD) >= ConnectionLayout.STEPS) {
         return 0;
@@ -102,7 +105,7 @@ class GinZeroCopyTest {
 
     @Override
     public boolean takes(DeviceMemory window, long offset, long bytes) {
-      return bytes >= LEAST && !ended;
+      return bytes >= LEAST && !ended && !refuses;
     }
 
     @Override
@@ -331,6 +334,91 @@ class GinZeroCopyTest {
     settle();
     assertTrue(mine.awaitArrived(Duration.ZERO));
     assertEquals(2, bytes(b.target)[0]);
+  }
+
+  /** The acknowledgement has its place between the messages of a put. */
+  @Test
+  void anAcknowledgementDoesNotWaitForALargePut() {
+    RmaSpace.KernelRing mine = a.proxy.open(1);
+    RmaSpace.KernelRing theirs = b.proxy.open(1);
+    aToB.most = 40;
+    post(mine, 1, 0, 0, 58 * SLOT, 0, false);
+    post(theirs, 0, 0, 0, 100, 0, false);
+    settle();
+    assertTrue(theirs.awaitArrived(Duration.ZERO));
+    assertFalse(mine.awaitFlushed(Duration.ZERO), "the put is in its middle");
+    aToB.most = Long.MAX_VALUE;
+    settle();
+    assertTrue(mine.awaitArrived(Duration.ZERO));
+    assertEquals(1, theirs.signal(0), "the signal comes once, after the last message");
+  }
+
+  @Test
+  void anotherRingDoesNotWaitForALargePut() {
+    RmaSpace.KernelRing large = a.proxy.open(1);
+    RmaSpace.KernelRing small = a.proxy.open(1);
+    RmaSpace.KernelRing theirs = b.proxy.open(1);
+    RmaSpace.KernelRing others = b.proxy.open(1);
+    aToB.most = 40;
+    post(large, 1, 0, 0, 58 * SLOT, 0, false);
+    post(small, 1, 59_000, 0, 100, 0, false);
+    settle();
+    assertTrue(small.awaitArrived(Duration.ZERO));
+    assertEquals(1, others.signal(0));
+    assertEquals(0, theirs.signal(0));
+    aToB.most = Long.MAX_VALUE;
+    settle();
+    assertTrue(large.awaitArrived(Duration.ZERO));
+    assertEquals(1, theirs.signal(0));
+  }
+
+  /** The answer to a get has its place too, between the messages of a put. */
+  @Test
+  void anAnswerDoesNotWaitForALargePut() {
+    RmaSpace.KernelRing mine = a.proxy.open(1);
+    RmaSpace.KernelRing theirs = b.proxy.open(1);
+    aToB.most = 40;
+    post(mine, 1, 0, 0, 58 * SLOT, 0, false);
+    post(theirs, 0, 0, 59_000, 100, -1, true);
+    settle();
+    assertTrue(theirs.awaitFlushed(Duration.ZERO));
+    assertFalse(mine.awaitFlushed(Duration.ZERO));
+    aToB.most = Long.MAX_VALUE;
+    settle();
+    assertTrue(mine.awaitArrived(Duration.ZERO));
+  }
+
+  /** The network reads the first message's data, when the last one's are in a slot. */
+  @Test
+  void aSourceIsNotFreeBecauseItsRestIsCopied() {
+    RmaSpace.KernelRing mine = a.proxy.open(1);
+    b.proxy.open(1);
+    aToB.most = 30;
+    post(mine, 1, 0, 0, 32 * SLOT + 100, -1, false);
+    settle();
+    assertFalse(mine.awaitFlushed(Duration.ZERO), "the network has not read it");
+    aToB.most = Long.MAX_VALUE;
+    settle();
+    assertTrue(mine.awaitArrived(Duration.ZERO));
+  }
+
+  @Test
+  void whatTheNetworkRefusesInTheMiddleGoesBySlots() {
+    RmaSpace.KernelRing mine = a.proxy.open(1);
+    RmaSpace.KernelRing theirs = b.proxy.open(1);
+    byte[] data = new byte[WINDOW];
+    new Random(1).nextBytes(data);
+    a.source.write(0, ByteBuffer.wrap(data));
+    aToB.most = 20;
+    post(mine, 1, 0, 0, WINDOW, 0, false);
+    settle();
+    aToB.refuses = true;
+    aToB.most = Long.MAX_VALUE;
+    settle();
+    assertTrue(mine.awaitArrived(Duration.ZERO));
+    assertArrayEquals(data, bytes(b.target));
+    assertEquals(1, theirs.signal(0));
+    assertTrue(aToB.inWindows < 33);
   }
 
   @Test
