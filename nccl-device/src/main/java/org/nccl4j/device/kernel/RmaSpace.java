@@ -64,26 +64,45 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
      */
     public DeviceMemory of(int peer, long window, long offset, int bytes, long behind) {
       DeviceMemory target = windows.memory(window);
-      if (bytes < 0
-          || bytes > room
-          || behind < 0
-          || target == null
-          || offset < 0
-          || behind > target.size() - bytes
-          || offset > target.size() - bytes - behind) {
+      if (!fit(target, offset, bytes, behind)) {
         throw new InvalidUsageException(
             ErrorId.HANDLE,
             "rank %d puts %d bytes at byte %d of window %d of rank %d, which %s"
-                .formatted(
-                    peer,
-                    bytes + behind,
-                    offset,
-                    window,
-                    rank,
-                    target == null ? "is not registered there" : "has " + target.size() + " bytes"),
+                .formatted(peer, bytes + behind, offset, window, rank, state(target)),
             "deregister a window after the last put into it, on all ranks in the same order");
       }
       return target;
+    }
+
+    /**
+     * The same of the answer to a get of this rank.
+     *
+     * @param peer whose window the data come from
+     */
+    public DeviceMemory ofAnswer(int peer, long window, long offset, int bytes, long behind) {
+      DeviceMemory target = windows.memory(window);
+      if (!fit(target, offset, bytes, behind)) {
+        throw new InvalidUsageException(
+            ErrorId.HANDLE,
+            "the answer of rank %d to a get of rank %d is of %d bytes at byte %d of window %d, which %s"
+                .formatted(peer, rank, bytes + behind, offset, window, state(target)),
+            "call Gin::flush, or flush on the host, before you deregister the target of a get");
+      }
+      return target;
+    }
+
+    private boolean fit(DeviceMemory target, long offset, int bytes, long behind) {
+      return bytes >= 0
+          && bytes <= room
+          && behind >= 0
+          && target != null
+          && offset >= 0
+          && behind <= target.size() - bytes
+          && offset <= target.size() - bytes - behind;
+    }
+
+    private static String state(DeviceMemory target) {
+      return target == null ? "is not registered there" : "has " + target.size() + " bytes";
     }
   }
 

@@ -338,7 +338,19 @@ final class GinPeer {
 
   /** The window of the data that come, as long as it is registered. */
   DeviceMemory target(RmaSpace.Targets targets) {
-    return targets.of(rank, restWindow, restOffset, 0, rest);
+    return target(targets, restSignal, restWindow, restOffset, 0, rest);
+  }
+
+  /** The window of a message's data and of those behind it. */
+  DeviceMemory target(RmaSpace.Targets targets, int bytes, long behind) {
+    return target(targets, signal(), window(), offset(), bytes, behind);
+  }
+
+  private DeviceMemory target(
+      RmaSpace.Targets targets, int signal, long window, long offset, int bytes, long behind) {
+    return signal < 0
+        ? targets.ofAnswer(rank, window, offset, bytes, behind)
+        : targets.of(rank, window, offset, bytes, behind);
   }
 
   /** The step is data alone, which may be in the window already. */

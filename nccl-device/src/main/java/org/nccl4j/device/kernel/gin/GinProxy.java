@@ -353,12 +353,9 @@ public final class GinProxy implements RmaSpace.KernelPuts {
     }
     GinRing ring = signal <= 0 ? null : ring(peer, signal);
     if (behind) {
-      long rest = peer.bytesBehind();
-      peer.takeBehind(targets.of(peer.rank(), peer.window(), peer.offset(), 0, rest), ring);
+      peer.takeBehind(peer.target(targets, 0, peer.bytesBehind()), ring);
     } else {
-      DeviceMemory target =
-          bytes == 0 ? null : targets.of(peer.rank(), peer.window(), peer.offset(), bytes);
-      peer.takePut(in, target, ring);
+      peer.takePut(in, bytes == 0 ? null : peer.target(targets, bytes, 0), ring);
     }
     return true;
   }

@@ -434,6 +434,25 @@ class GinProxyTest {
   }
 
   @Test
+  void anAnswerIntoAWindowThatIsNoLongerThereIsNamedSo() {
+    RmaSpace.KernelRing mine = a.proxy.open(SIGNALS);
+    assertTrue(post(mine, get(1, 64, 5, 8)));
+    a.proxy.doWork();
+    b.proxy.doWork();
+    b.proxy.doWork();
+    a.windows.remove(2L);
+    var error = assertThrows(InvalidUsageException.class, this::settle);
+    assertTrue(
+        error
+            .getMessage()
+            .contains(
+                "the answer of rank 1 to a get of rank 0 is of 8 bytes at byte 5 of window 2, which is"
+                    + " not registered there"),
+        error.getMessage());
+    assertTrue(error.getMessage().contains("Gin::flush"), error.getMessage());
+  }
+
+  @Test
   void aGetOfAWindowThatIsNoLongerThereFailsTheRankThatHadIt() {
     RmaSpace.KernelRing mine = a.proxy.open(SIGNALS);
     b.windows.remove(1L);
