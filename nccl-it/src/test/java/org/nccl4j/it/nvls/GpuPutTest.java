@@ -237,6 +237,18 @@ class GpuPutTest {
     assertTrue(copiesOf("large", settings) > 500, "all go by slots");
   }
 
+  /** Its refusal is remembered: the proxy's thread does not copy step by step. */
+  @Test
+  void kernelsPutsGoBySlotsOnceACardRefusesTheWindows() throws Exception {
+    Ran ran = run(FakeCards.settings(folder), FarKernelPuts.class, "refused");
+    assertContains(ran, "rank 0 has got all of 3 rounds");
+    assertContains(ran, "rank 1 has got all of 3 rounds");
+    assertContains(ran, "go through slots of the host's memory, which is slower");
+    long single = ran.count("cuMemcpyDtoHAsync_v2");
+    assertTrue(single < 100, "copies for which a thread waits: " + single);
+    assertEquals(4, ran.warnings(), ran.output());
+  }
+
   private static long copiesOf(String mode, Map<String, String> settings) throws Exception {
     Ran ran = run(settings, FarKernelPuts.class, mode);
     assertContains(ran, "rank 0 has got all of 3 rounds");

@@ -18,6 +18,12 @@ import org.nccl4j.device.kernel.gin.GinDevice;
  * PlacedPuts}).
  */
 public record GpuGinDevice(Gpu gpu) implements GinDevice {
+  /**
+   * Least bytes that go from window to window: puts to one rank that do so follow one another, each
+   * with a round trip, so up to here slots are expected to be faster. To be measured on NICs.
+   */
+  private static final int LEAST_EXPOSED = 256 << 10;
+
   @Override
   public long hostAddress(long address) {
     return gpu.context().get(() -> DriverLibrary.hostAddress(address, gpu));
@@ -48,8 +54,9 @@ public record GpuGinDevice(Gpu gpu) implements GinDevice {
   private record Exposed(ExposedPuts puts) implements Exposing {
     @Override
     public boolean takes(DeviceMemory window, long offset, long bytes) {
-      return puts.takes(bytes)
-          && RegisteredMemory.find(window, window.address() + offset, bytes) != null;
+      return bytes >= LEAST_EXPOSED
+          && puts.takes(bytes)
+          && RegisteredMemory.serves(window.device(), window.address() + offset, bytes);
     }
 
     @Override
