@@ -370,7 +370,8 @@ public final class DeviceCommunicator implements AutoCloseable {
   /**
    * Begins a get from a Java kernel on the host: the rank takes no part. The data are there after
    * {@link #flush}, and nobody may write the source until then. They have those of earlier puts to
-   * that rank of the same thread. Any thread.
+   * that rank of the same thread. The rank may deregister the window only after this rank's flush,
+   * of which a signal or a barrier tells it. Any thread.
    *
    * @param timeout how long to wait while the ring of puts and gets is full
    * @throws InvalidArgumentException if the data do not lie in the windows, or for a rank out of

@@ -706,7 +706,8 @@ class Gin {
   }
 
   // Gets bytes of a rank's part of a window into this rank's part of a window. The data are there after
-  // a flush, and must stay there as they are until then.
+  // a flush, and must stay there as they are until then. The rank may deregister the window only after
+  // this rank's flush, of which a signal or a barrier tells it.
   template <class Coop>
   __device__ bool get(Coop coop, int rank, const nccl4jWindow& from, size_t offset,
                       const nccl4jWindow& to, size_t toOffset, size_t bytes, uint64_t timeoutNanos) {
