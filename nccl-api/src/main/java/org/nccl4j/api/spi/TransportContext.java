@@ -84,7 +84,8 @@ public interface TransportContext extends NetContext {
    * devices of both ends, according to the machines' topology: the GPU beside the devices through
    * which data leave, the first rank's or that of {@link #egressTo}, has as many as the other
    * rank's, of the same speeds in the same order. Then both ends assign channels to devices alike.
-   * The same on all ranks; false if unknown.
+   * False if unknown. The same on all ranks that have the same NCCL_PXN_DISABLE, NCCL_P2P_PXN_LEVEL
+   * and NCCL_CROSS_NIC, which the creation does not compare.
    */
   default boolean takesTurns(int from, int to) {
     return false;
