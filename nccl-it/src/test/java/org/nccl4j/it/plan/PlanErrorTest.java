@@ -14,6 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.plan.cost.AlgorithmChoice;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.it.topo.MachineFile;
 import org.nccl4j.operation.Operation;
 
 /** Predictions for GPUs over NVLink, beside the times of the pages with measurements. */

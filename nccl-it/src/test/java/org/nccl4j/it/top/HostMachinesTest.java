@@ -50,8 +50,8 @@ class HostMachinesTest {
         Optional.of(text), machines.unknown(Set.of("node1", "node2"), /* isLast= */ false));
     assertEquals(
         Optional.empty(), machines.unknown(Set.of("node1", "node2"), /* isLast= */ false), "told");
-    assertEquals(Optional.empty(), machines.unknown(all), /* isLast= */ false);
-    assertEquals(Optional.empty(), machines.unknown(all), /* isLast= */ false);
+    assertEquals(Optional.empty(), machines.unknown(all, /* isLast= */ false));
+    assertEquals(Optional.empty(), machines.unknown(all, /* isLast= */ false));
   }
 
   /** The ranks of a job that starts appear host after host. */
