@@ -27,8 +27,8 @@ public final class NoticeBroadcast {
   /** Number of notices kept for a listener that has not come yet. */
   private static final int MOST_EARLY = 1024;
 
-  /** Number of each rank's last notice; guarded by itself. */
-  private final Map<Integer, Long> heard = new HashMap<>();
+  /** The notices heard of each rank; guarded by itself. */
+  private final Map<Integer, HeardNumbers> heard = new HashMap<>();
 
   /** Heard before there was a listener; guarded by this. */
   private final List<byte[]> early = new ArrayList<>();
@@ -93,10 +93,10 @@ public final class NoticeBroadcast {
     long number = body.longNumber();
     byte[] notice = body.bytes(MAX_BYTES);
     synchronized (heard) {
-      if (origin == rank || heard.getOrDefault(origin, 0L) >= number) {
+      if (origin == rank
+          || !heard.computeIfAbsent(origin, any -> new HeardNumbers()).isFirst(number)) {
         return;
       }
-      heard.put(origin, number);
     }
     deliver(notice);
     pass(origin, number, notice, source);
