@@ -152,8 +152,11 @@ final class MeasuredCosts {
       if (points != null) {
         return at(points, bytes);
       }
-      // An estimate must not win over a measurement.
-      double estimate = base.microseconds(operation, algorithm, protocol, bytes);
+      return besideMeasured(base.microseconds(operation, algorithm, protocol, bytes));
+    }
+
+    /** An estimate must not win over a measurement. */
+    private static double besideMeasured(double estimate) {
       return estimate < ONLY_WHERE_ASKED ? 2 * estimate : estimate;
     }
 
@@ -161,7 +164,7 @@ final class MeasuredCosts {
     public double messages(int nRanks, int others, Protocol protocol, long bytes) {
       return hasRings(protocol)
           ? others * ringStep(nRanks, protocol, bytes)
-          : base.messages(nRanks, others, protocol, bytes);
+          : besideMeasured(base.messages(nRanks, others, protocol, bytes));
     }
 
     @Override
