@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan.trial;
 
 import java.io.IOException;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -35,13 +36,11 @@ final class TrialFolder {
       int owner = (int) Files.getAttribute(folder, "unix:uid");
       int user = (int) Files.getAttribute(Path.of("/proc/self"), "unix:uid");
       if (!List.of(user, 0, NOBODY).contains(owner)) {
-        throw new FileSystemException(
-            folder.toString(),
-            null,
-            "it belongs to user %d, not to this process's user %d".formatted(owner, user));
+        throw new Distrusted(
+            folder, "it belongs to user %d, not to this process's user %d".formatted(owner, user));
       }
       if (Files.getPosixFilePermissions(folder).contains(PosixFilePermission.OTHERS_WRITE)) {
-        throw new FileSystemException(folder.toString(), null, "all users may write to it");
+        throw new Distrusted(folder, "all users may write to it");
       }
     } catch (UnsupportedOperationException | IllegalArgumentException e) {
       return; // a file system without owners
@@ -49,23 +48,41 @@ final class TrialFolder {
   }
 
   /**
-   * Warns, once in a process, that a folder cannot be used.
+   * Warns, once in a process for each consequence, that a folder cannot be used.
    *
    * @param who cannot use it
    * @param consequence a clause
    */
   static void refused(String folder, String who, String consequence, Exception reason) {
-    if (REFUSED.add(folder)) {
+    String remedy = remedy(folder, reason);
+    if (REFUSED.add(remedy + ' ' + folder)) {
       LOG.log(
           System.Logger.Level.WARNING,
-          "{0} cannot use the folder {1} of NCCL4J_TRIALS ({2}), so {3}: give the folder to the"
-              + " user of the ranks (chown {4} {1}), let that user alone write to it"
-              + " (chmod u+rwx,o-w {1}), or name another folder in NCCL4J_TRIALS",
+          "{0} cannot use the folder {1} of NCCL4J_TRIALS ({2}), so {3}: {4}, or name another"
+              + " folder in NCCL4J_TRIALS",
           who,
           folder,
           IoErrorText.of(reason),
           consequence,
-          System.getProperty("user.name", "USER"));
+          remedy);
+    }
+  }
+
+  private static String remedy(String folder, Exception reason) {
+    boolean ofRights = reason instanceof Distrusted || reason instanceof AccessDeniedException;
+    return ofRights
+        ? ("give the folder to the user of the ranks (chown %s %2$s), let that user alone write to"
+                + " it (chmod u+rwx,o-w %2$s)")
+            .formatted(System.getProperty("user.name", "USER"), folder)
+        : "see that its file system is mounted there and has room";
+  }
+
+  /** Other users may change the files of a folder. */
+  private static final class Distrusted extends FileSystemException {
+    private static final long serialVersionUID = 1;
+
+    Distrusted(Path folder, String reason) {
+      super(folder.toString(), null, reason);
     }
   }
 }
