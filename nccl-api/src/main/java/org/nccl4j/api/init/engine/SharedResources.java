@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.RuntimeConnections;
@@ -57,6 +58,9 @@ public final class SharedResources implements ProgressMonitor.Connections {
 
   /** Listeners for notices about trials. */
   private final List<Consumer<byte[]>> trials = new CopyOnWriteArrayList<>();
+
+  /** Time of the last proposal of a trial; 0 before the first. */
+  private final AtomicLong proposedNanos = new AtomicLong();
 
   /** True if the resources are freed. */
   private volatile boolean freed;
@@ -120,6 +124,18 @@ public final class SharedResources implements ProgressMonitor.Connections {
   TrialChannel trialChannel() {
     return new TrialChannel() {
       private volatile Consumer<byte[]> listening;
+
+      @Override
+      public int nRanks() {
+        return bootstrap.nRanks();
+      }
+
+      @Override
+      public boolean mayPropose(long pauseNanos) {
+        long now = System.nanoTime();
+        long last = proposedNanos.get();
+        return (last == 0 || now - last >= pauseNanos) && proposedNanos.compareAndSet(last, now);
+      }
 
       @Override
       public void tell(byte[] notice) {

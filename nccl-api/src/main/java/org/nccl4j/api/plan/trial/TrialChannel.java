@@ -5,6 +5,15 @@ import org.nccl4j.device.NcclException;
 
 /** Carries notices about trials among the ranks of a communicator on several machines. */
 public interface TrialChannel {
+  /** The ranks to which a notice goes: all of the bootstrap that communicators may share. */
+  int nRanks();
+
+  /**
+   * True if no communicator that shares the bootstrap has been let to propose for so many
+   * nanoseconds; then this one is. Never waits.
+   */
+  boolean mayPropose(long pauseNanos);
+
   /** Sends a notice to all other ranks. Neither waits nor throws; a notice may be lost. */
   void tell(byte[] notice);
 

@@ -9,7 +9,6 @@ import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.nccl4j.api.plan.trial.TrialNotice.Type;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.support.Patience;
@@ -212,44 +211,47 @@ final class TrialVotes {
   private boolean await(TrialNotice question, Runnable accepts) {
     long end = nanoTime.getAsLong() + Patience.nanos(member.patience);
     long ask = nanoTime.getAsLong() + ASK_NANOS;
-    while (true) {
-      synchronized (this) {
-        if (decided[question.shape()] >= question.round()) { // it agrees to others only then
-          return isMade(question.shape(), question.round());
+    boolean interrupted = false;
+    try {
+      while (true) {
+        synchronized (this) {
+          if (decided[question.shape()] >= question.round()) { // it agrees to others only then
+            return isMade(question.shape(), question.round());
+          }
+          interrupted |= pause();
         }
-        pause();
+        accepts.run();
+        long now = nanoTime.getAsLong();
+        if (now - end > 0) {
+          TimeoutException late =
+              new TimeoutException(
+                  ErrorId.TIMEOUT,
+                  "rank %d has waited %s for rank 0's decision on a trial to which it has agreed"
+                      .formatted(member.rank, Patience.text(member.patience)),
+                  "look at rank 0's process, and at the network to it; unset NCCL4J_TRIALS to try"
+                      + " nothing");
+          channel.fail(late); // the others may make the trial
+          throw late;
+        }
+        if (now - ask > 0) {
+          ask = now + ASK_NANOS;
+          send(question);
+        }
       }
-      accepts.run();
-      long now = nanoTime.getAsLong();
-      if (now - end > 0) {
-        TimeoutException late =
-            new TimeoutException(
-                ErrorId.TIMEOUT,
-                "rank %d has waited %s for rank 0's decision on a trial to which it has agreed"
-                    .formatted(member.rank, Patience.text(member.patience)),
-                "look at rank 0's process, and at the network to it; unset NCCL4J_TRIALS to try"
-                    + " nothing");
-        channel.fail(late); // the others may make the trial
-        throw late;
-      }
-      if (now - ask > 0) {
-        ask = now + ASK_NANOS;
-        send(question);
+    } finally {
+      if (interrupted) { // the call goes on, since the other ranks' calls do
+        Thread.currentThread().interrupt();
       }
     }
   }
 
-  private void pause() {
+  /** Waits for news; true if the thread was interrupted. */
+  private synchronized boolean pause() {
     try {
       wait(LOOK_MILLIS);
+      return false;
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new InvalidUsageException(
-          ErrorId.INTERRUPTED,
-          "rank %d's thread was interrupted while it waited for the decision on a trial"
-              .formatted(member.rank),
-          "do not interrupt a thread that calls an operation",
-          e);
+      return true;
     }
   }
 
@@ -283,8 +285,9 @@ final class TrialVotes {
     }
   }
 
+  /** Each rank that votes has its notice carried to all ranks of the bootstrap. */
   private long interval() {
-    return Math.max(LEAST_INTERVAL_NANOS, INTERVAL_NANOS * member.nRanks * member.nRanks);
+    return Math.max(LEAST_INTERVAL_NANOS, INTERVAL_NANOS * member.nRanks * channel.nRanks());
   }
 
   private boolean hasOpen() {
@@ -299,6 +302,9 @@ final class TrialVotes {
     for (int round = first; round < first + algorithms; round++) {
       double room = budget.room(schedule.tried(round), schedule.calls(round));
       if (leastSpent[shape] <= room) {
+        if (!channel.mayPropose(interval())) {
+          return null;
+        }
         proposedNanos = now;
         proposed[shape] = round;
         proposal = new Proposal(shape, round, room, spent[shape]);

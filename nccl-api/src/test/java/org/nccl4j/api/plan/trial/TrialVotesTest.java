@@ -53,6 +53,7 @@ class TrialVotesTest {
 
   /** The notices on their way: each pair of ranks has its own time, and keeps the order. */
   private static final class Network {
+    private boolean mayPropose = true;
     private final List<Rank> ranks = new ArrayList<>();
     private final List<Deque<byte[]>> ways = new ArrayList<>();
     private final Random random;
@@ -149,6 +150,16 @@ class TrialVotesTest {
               this,
               () -> network.nanos);
       network.ranks.add(this);
+    }
+
+    @Override
+    public int nRanks() {
+      return network.nRanks;
+    }
+
+    @Override
+    public boolean mayPropose(long pauseNanos) {
+      return network.mayPropose;
     }
 
     @Override
@@ -350,6 +361,16 @@ class TrialVotesTest {
               SHAPES,
               new TrialChannel() {
                 @Override
+                public int nRanks() {
+                  return 2;
+                }
+
+                @Override
+                public boolean mayPropose(long pauseNanos) {
+                  return true;
+                }
+
+                @Override
                 public void tell(byte[] notice) {
                   synchronized (Agreed.this) {
                     asked += TrialNotice.decode(notice).orElseThrow().type() == Type.ASKED ? 1 : 0;
@@ -426,6 +447,39 @@ class TrialVotesTest {
     refusal.set(failure);
     assertSame(failure, assertThrows(CompletionException.class, decided::join).getCause());
     assertEquals(null, agreed.failure.get());
+  }
+
+  /** The other ranks' calls go on, so this one does, too. */
+  @Test
+  void anInterruptedThreadWaitsOn() {
+    Agreed agreed = new Agreed();
+    Thread.currentThread().interrupt();
+    boolean[] told = {false};
+    assertTrue(
+        agreed.alone.decide(
+            SHAPE,
+            5,
+            () -> {
+              if (!told[0]) {
+                told[0] = true;
+                agreed.hears.accept(Agreed.notice(Type.MADE, 5));
+              }
+            }));
+    assertTrue(Thread.interrupted(), "the flag is set again");
+  }
+
+  /** Their ranks' notices go to all ranks of the bootstrap that they share. */
+  @Test
+  void aCommunicatorWaitsWhileAnotherOfItsBootstrapHasItsTurn() {
+    Agreed ranks = new Agreed();
+    TrialBudget budget = new TrialBudget(ranks.schedule);
+    ranks.zero.tell(SHAPE, 0, 0, 0);
+    ranks.network.mayPropose = false;
+    ranks.zero.propose(SHAPE, 0, ranks.schedule, budget);
+    assertEquals(0, ranks.network.count(Type.PROPOSED));
+    ranks.network.mayPropose = true;
+    ranks.zero.propose(SHAPE, 1, ranks.schedule, budget);
+    assertEquals(1, ranks.network.count(Type.PROPOSED));
   }
 
   /** Rank 0's process is stopped: the others might make the trial. */
