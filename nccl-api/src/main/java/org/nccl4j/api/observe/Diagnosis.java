@@ -83,7 +83,8 @@ public final class Diagnosis {
   }
 
   /**
-   * Returns the remedy of ranks that all wait for each other in sends; empty for other ranks.
+   * Returns the remedy of ranks that all wait for each other in sends, or in groups that begin with
+   * sends; empty for other ranks.
    *
    * @param reports of one communicator, at least one
    */
@@ -92,10 +93,11 @@ public final class Diagnosis {
     List<RankReport> waiting =
         diagnosis.waiting().stream().filter(report -> report.waitsFor() >= 0).toList();
     return !waiting.isEmpty()
+            && diagnosis.stopped().isEmpty()
             && diagnosis.awaited(waiting).isEmpty()
             && waiting.stream().allMatch(report -> isSend(report.current()))
             && waiting.stream().allMatch(report -> diagnosis.ranks.containsKey(report.waitsFor()))
-        ? "put each rank's send and its receive into one group (Group.run)"
+        ? "put each rank's send and its receive into one group (Group.run), unless they are"
         : "";
   }
 

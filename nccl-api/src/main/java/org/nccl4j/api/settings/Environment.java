@@ -183,7 +183,7 @@ public final class Environment {
   private static String unquoted(String value) {
     int last = value.length() - 1;
     char first = last > 0 ? value.charAt(0) : ' ';
-    return (first == '"' || first == '\'') && value.charAt(last) == first
+    return (first == '"' || first == '\'') && value.indexOf(first, 1) == last
         ? value.substring(1, last)
         : value;
   }

@@ -4,6 +4,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.support.Patience;
 
 /** The failure of a communicator whose kernels have given up, with its reason. Any thread. */
@@ -59,10 +60,10 @@ final class KernelFailure {
     if (explaining.compareAndSet(false, true)) {
       Function<String, NcclException> error = kind.get();
       String why = explanation.get();
-      String cure = remedy.get();
-      users.fail(
-          error.apply(
-              said + (why.isEmpty() ? "" : "; " + why) + (cure.isEmpty() ? "" : "; " + cure)));
+      String complaint = said + (why.isEmpty() ? "" : "; " + why);
+      NcclException failure = error.apply(complaint);
+      String cure = failure instanceof TimeoutException ? remedy.get() : "";
+      users.fail(cure.isEmpty() ? failure : error.apply(complaint + "; " + cure));
     }
   }
 

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.LongConsumer;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
@@ -41,6 +42,9 @@ final class DeviceExaminations {
   static final String HOST = "host device";
   static final String COPIES = "copies";
   private static final String COSTS = "costs";
+
+  /** Subjects of findings that concern GPUs alone. */
+  static final Set<String> OF_GPUS = Set.of("cuda", NVLS, COSTS);
 
   /** Enough for a busy machine, and less than an examination may take. */
   private static final Duration PATIENCE = Duration.ofSeconds(Examination.PATIENCE_SECONDS - 2);

@@ -59,30 +59,41 @@ public final class DoctorCommand implements Callable<Integer> {
         part.forEach(finding -> print(finding, out));
       }
     }
-    boolean fatal = findings.stream().anyMatch(Finding::fatal);
+    boolean works = findings.stream().noneMatch(Finding::fatal) && !isHostUnknown(findings);
     if (json) {
-      out.println(text(findings, !fatal));
+      out.println(text(findings, works));
     } else {
       SettingExaminations.entries().stream()
           .filter(entry -> everySetting || !isDefault(entry))
           .forEach(entry -> print(entry, out));
-      out.println(
-          fatal
-              ? "No communicator can be created until the lines with WRONG are repaired."
-              : conclusion(findings));
+      out.println(conclusion(findings));
     }
     out.flush();
-    return fatal ? 1 : 0;
+    return works ? 0 : 1;
   }
 
-  /** The last line where the library works. */
+  private static boolean isHostUnknown(List<Finding> findings) {
+    return findings.stream()
+        .anyMatch(
+            each ->
+                each.subject().equals(DeviceExaminations.HOST) && !each.isGood() && !each.fatal());
+  }
+
+  /** The last line. */
   static String conclusion(List<Finding> findings) {
     if (findings.stream().allMatch(Finding::isGood)) {
       return "All requirements are met on this machine.";
     }
-    if (findings.stream()
-        .anyMatch(each -> each.subject().equals(DeviceExaminations.HOST) && !each.isGood())) {
-      return "It is unknown whether communicators work here: the host device gave no answer in time.";
+    List<String> wrong =
+        findings.stream().filter(Finding::fatal).map(Finding::subject).distinct().toList();
+    if (!wrong.isEmpty()) {
+      return DeviceExaminations.OF_GPUS.containsAll(wrong) && !isHostUnknown(findings)
+          ? "Communicators on GPUs may fail until the lines with WRONG are repaired; those of the"
+              + " host device work."
+          : "No communicator can be created until the lines with WRONG are repaired.";
+    }
+    if (isHostUnknown(findings)) {
+      return "It is unknown whether communicators work here: see the line of the host device.";
     }
     boolean gpus =
         findings.stream().anyMatch(each -> each.subject().equals("cuda") && each.isGood());

@@ -56,10 +56,10 @@ public final class MachineFile {
   /** Reads it as if another folder were the working one. */
   public static XmlElement read(Path working, Path given) {
     Path file = working.resolve(given);
-    if (isFile(file)) {
+    String name = name(given);
+    if (isFile(file) || Files.exists(file) && !NAMES.contains(name)) {
       return TopologyXml.readSystem(file);
     }
-    String name = name(given);
     if (NAMES.contains(name)) {
       return TopologyXml.parseSystem(name, text(name));
     }

@@ -235,7 +235,12 @@ class MisuseTest {
           ranks.start(
               (comm, stream) -> {
                 try (DeviceMemory data = Ranks.floats(count, i -> 1)) {
-                  comm.send(data, count, F32, 1 - comm.rank(), stream);
+                  try {
+                    comm.send(data, count, F32, 1 - comm.rank(), stream);
+                  } catch (NcclException e) {
+                    bothHaveCalled.reset(); // the other rank's send has failed before
+                    throw e;
+                  }
                   bothHaveCalled.await(300, TimeUnit.SECONDS);
                   stream.synchronize();
                   comm.recv(data, count, F32, 1 - comm.rank(), stream);

@@ -173,9 +173,10 @@ class ReferencePagesTest {
             message gives the fact, the place and the cause, then the remedy, and ends with the name of
             the kind in brackets. The name of a kind never changes. The first error of any rank
             reaches all ranks of its communicator: `asyncError()` and the streams report that first
-            cause. Only an error with the result code `INVALID_ARGUMENT` that a call throws stays on the
-            rank that called: its communicator remains usable, and the others wait until that rank calls
-            again or closes, or until their deadline.
+            cause. An error of a call that is refused before anything is launched stays on the rank that
+            called: all of `INVALID_ARGUMENT`, and of `INVALID_USAGE` those of wrong groups and closed
+            objects. Its communicator remains usable, and the others wait until that rank calls again or
+            closes, or until their deadline.
 
             | kind | result code | meaning | remedy |
             |---|---|---|---|

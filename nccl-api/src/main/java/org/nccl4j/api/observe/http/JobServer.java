@@ -70,7 +70,7 @@ public final class JobServer implements AutoCloseable {
           isLocal && address.port() != 0 ? Level.INFO : Level.WARNING,
           "the job''s state is served at {0}{1}",
           made.address(),
-          isLocal ? "" : ", without access control");
+          isLocal ? "" : " (without access control)");
       return made;
     } catch (IOException e) {
       throw new SystemErrorException(

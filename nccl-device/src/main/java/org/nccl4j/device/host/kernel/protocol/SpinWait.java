@@ -289,10 +289,9 @@ public final class SpinWait {
                       what,
                       peer,
                       why.isEmpty() ? "" : "; " + why),
-              (cure.isEmpty()
-                      ? "find out why rank %d does not make the matching call: look for an exception there"
-                          .formatted(peer)
-                      : cure)
+              (cure.isEmpty() ? "" : cure + "; or ")
+                  + "find out why rank %d does not make the matching call: look for an exception there"
+                      .formatted(peer)
                   + "; or raise the operation timeout (CommunicatorConfig.withOperationTimeout or NCCL4J_TIMEOUT);"
                   + " NCCL_CHECK_MODE=DEBUG_GLOBAL compares the ranks' collectives");
       fail(timeout);
