@@ -174,7 +174,7 @@ final class EndToEndTest {
 
   @Test
   void anUnknownTransportIsAnError() {
-    assertEquals(1, perf("all_reduce -t 2 -e 8 --transport pigeon"));
+    assertEquals(2, perf("all_reduce -t 2 -e 8 --transport pigeon"));
     assertTrue(err.toString().contains("pigeon"), err::toString);
     assertTrue(err.toString().contains("remedy: "), err::toString);
   }

@@ -59,8 +59,8 @@ public final class SharedResources implements ProgressMonitor.Connections {
   /** Listeners for notices about trials. */
   private final List<Consumer<byte[]>> trials = new CopyOnWriteArrayList<>();
 
-  /** Time of the last proposal of a trial; 0 before the first. */
-  private final AtomicLong proposedNanos = new AtomicLong();
+  /** Time from which on a trial may be proposed. */
+  private final AtomicLong proposalNanos = new AtomicLong(System.nanoTime());
 
   /** True if the resources are freed. */
   private volatile boolean freed;
@@ -133,8 +133,8 @@ public final class SharedResources implements ProgressMonitor.Connections {
       @Override
       public boolean mayPropose(long pauseNanos) {
         long now = System.nanoTime();
-        long last = proposedNanos.get();
-        return (last == 0 || now - last >= pauseNanos) && proposedNanos.compareAndSet(last, now);
+        long free = proposalNanos.get();
+        return now - free >= 0 && proposalNanos.compareAndSet(free, now + pauseNanos);
       }
 
       @Override

@@ -23,6 +23,8 @@ final class MeasuredCosts {
   private record Way(Operation operation, Algorithm algorithm, Protocol protocol) {}
 
   /** Costs by number of ranks and model. */
+  private static final String TWICE_PREDICTED = "not measured, twice the predicted time: ";
+
   private static final Map<String, Optional<MeasuredCosts>> KNOWN = new ConcurrentHashMap<>();
 
   private final String measured; // where, as a sentence
@@ -169,7 +171,9 @@ final class MeasuredCosts {
 
     @Override
     public String messageSource(Protocol protocol) {
-      return hasRings(protocol) ? ringSource(protocol) : base.messageSource(protocol);
+      return hasRings(protocol)
+          ? ringSource(protocol)
+          : TWICE_PREDICTED + base.messageSource(protocol);
     }
 
     private boolean hasRings(Protocol protocol) {
@@ -198,8 +202,7 @@ final class MeasuredCosts {
     public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
       return curves.containsKey(new Way(operation, algorithm, protocol))
           ? measured
-          : "not measured, twice the predicted time: "
-              + base.source(operation, algorithm, protocol);
+          : TWICE_PREDICTED + base.source(operation, algorithm, protocol);
     }
   }
 }

@@ -9,8 +9,8 @@ public interface TrialChannel {
   int nRanks();
 
   /**
-   * True if no communicator that shares the bootstrap has been let to propose for so many
-   * nanoseconds; then this one is. Never waits.
+   * True if no proposal of this process is within its pause; then the caller's begins one, for all
+   * communicators that share the bootstrap. Never waits.
    */
   boolean mayPropose(long pauseNanos);
 

@@ -285,9 +285,14 @@ final class TrialVotes {
     }
   }
 
-  /** Each rank that votes has its notice carried to all ranks of the bootstrap. */
+  /**
+   * Each rank that votes has its notice carried to all ranks of the bootstrap, and splits that
+   * share it, in other processes too, may vote at the same time: all of its ranks, once in each
+   * interval.
+   */
   private long interval() {
-    return Math.max(LEAST_INTERVAL_NANOS, INTERVAL_NANOS * member.nRanks * channel.nRanks());
+    long nRanks = channel.nRanks();
+    return Math.max(LEAST_INTERVAL_NANOS, INTERVAL_NANOS * nRanks * nRanks);
   }
 
   private boolean hasOpen() {
