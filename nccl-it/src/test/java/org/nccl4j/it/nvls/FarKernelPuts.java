@@ -186,10 +186,7 @@ final class FarKernelPuts {
   private void exchange(int rank, Ring ring, Window source, Window target) {
     int peer = 1 - rank;
     for (int round = 0; round < ROUNDS; round++) {
-      source.memory().write(0, ByteBuffer.wrap(data(round, rank)));
-      target.memory().fill((byte) -1);
-      breakOne(rank, round);
-      meet();
+      begin(round, rank, source, target);
       Random random = new Random(round);
       byte[] due = new byte[SIZE];
       Arrays.fill(due, (byte) -1);
@@ -215,6 +212,14 @@ final class FarKernelPuts {
     System.out.println("rank " + rank + " has all of " + ROUNDS + " rounds");
   }
 
+  /** Fills both windows; from its end on both ranks are in the round. */
+  private void begin(int round, int rank, Window source, Window target) {
+    source.memory().write(0, ByteBuffer.wrap(data(round, rank)));
+    target.memory().fill((byte) -1);
+    breakOne(rank, round);
+    meet();
+  }
+
   private boolean isLarge() {
     return mode.equals("large") || mode.equals("refused");
   }
@@ -227,10 +232,7 @@ final class FarKernelPuts {
   private void getAll(int rank, Ring ring, Window source, Window target) {
     int peer = 1 - rank;
     for (int round = 0; round < ROUNDS; round++) {
-      source.memory().write(0, ByteBuffer.wrap(data(round, rank)));
-      target.memory().fill((byte) -1);
-      breakOne(rank, round);
-      meet();
+      begin(round, rank, source, target);
       Random random = new Random(round);
       byte[] due = new byte[SIZE];
       Arrays.fill(due, (byte) -1);
